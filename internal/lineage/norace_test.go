@@ -1,0 +1,5 @@
+//go:build !race
+
+package lineage_test
+
+const raceEnabled = false
