@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/graphd/graphd/internal/graph"
+	"github.com/graphd/graphd/internal/graph/memory"
+	"github.com/graphd/graphd/internal/httpapi"
+	"github.com/graphd/graphd/internal/ingest"
+	"github.com/graphd/graphd/internal/normalize"
+	"github.com/graphd/graphd/internal/telemetry"
+)
+
+// serveFlags configure the server.
+type serveFlags struct {
+	listen   string
+	store    string
+	budget   size
+	requests size
+	event    size
+	batch    size
+	collapse bool
+	drain    time.Duration
+	log      telemetry.LogOptions
+}
+
+// inboxBytes bounds what is kept of rejected bodies.
+const inboxBytes = 16 << 20
+
+func (a *app) serveCommand() *cobra.Command {
+	limits := httpapi.DefaultLimits()
+	f := serveFlags{
+		budget: 1 << 30, requests: size(limits.Memory), event: size(limits.EventBytes), batch: size(limits.BatchBytes),
+	}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API",
+		Long: "Serve the API: intake at POST /api/v1/lineage, as OpenLineage clients send it, and reads.\n" +
+			"SIGINT or SIGTERM ends it when the requests that run are answered.",
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:5000", "loopback `HOST:PORT` to serve on; port 0 takes a free one")
+	fs.StringVar(&f.store, "store", "memory", "where the graph is kept: memory, gone when the process ends")
+	fs.Var(&f.budget, "memory-budget", "what the store in memory may keep; 0 is no bound")
+	fs.Var(&f.requests, "request-memory", "what all request bodies together may take, decoded and parsed")
+	fs.Var(&f.event, "max-event", "the longest event, decompressed")
+	fs.Var(&f.batch, "max-batch", "the longest batch, decompressed")
+	fs.BoolVar(&f.collapse, "collapse-names", true, "take partitions and dates in paths for parts of one dataset")
+	fs.DurationVar(&f.drain, "drain", 20*time.Second, "how long requests may run on when the server ends")
+	fs.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
+	fs.StringVar(&f.log.Format, "log-format", "text", "text or json")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
+	logger, err := telemetry.NewLogger(a.stderr, f.log)
+	if err != nil {
+		return &usageError{err}
+	}
+	if f.store != "memory" {
+		return &usageError{fmt.Errorf("store %q: memory is the only one yet", f.store)}
+	}
+	limits := httpapi.DefaultLimits()
+	limits.Memory, limits.EventBytes, limits.BatchBytes = int64(f.requests), int64(f.event), int64(f.batch)
+	if limits.Memory == 0 || limits.EventBytes == 0 || limits.BatchBytes < limits.EventBytes {
+		return &usageError{errors.New("--request-memory and --max-event must not be 0, nor --max-batch less than --max-event")}
+	}
+	// Before anything else, so that a wrong address is told at once.
+	ln, err := httpapi.Listen(ctx, f.listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	tel, err := telemetry.New(ctx, telemetry.Options{Version: build().Version, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
+		defer cancel()
+		// A collector that is away is no reason to end with an error.
+		if bad := tel.Shutdown(end); bad != nil {
+			logger.Warn("telemetry was not sent to its end", "error", bad)
+		}
+	}()
+	names := nameRules(f.collapse)
+	decoder, err := ingest.NewDecoder(ingest.Options{Names: names})
+	if err != nil {
+		return err
+	}
+	store := graph.Instrument(memory.New(decoder.Version(), int64(f.budget)), tel.Traces, tel.Meters)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	inbox := ingest.NewInbox(inboxBytes)
+	server, err := httpapi.New(httpapi.Options{
+		Pipeline: ingest.NewPipeline(decoder, store, inbox, time.Now), Inbox: inbox, Store: store, Names: names,
+		Telemetry: tel, Logger: logger, Version: build().Version, Limits: limits,
+	})
+	if err != nil {
+		return err
+	}
+	logger.Info("graphd serves", "address", ln.Addr().String(), "version", build().Version, "identity", decoder.Version(), "store", f.store)
+	fmt.Fprintf(a.stdout, "graphd %s serves http://%s\n", build().Version, ln.Addr())
+	if err := server.Serve(ctx, ln, f.drain); err != nil {
+		return err
+	}
+	logger.Info("graphd ends")
+	return nil
+}
+
+func nameRules(collapse bool) normalize.NameRules {
+	names := normalize.DefaultNameRules()
+	names.Collapse = collapse
+	return names
+}
