@@ -138,8 +138,8 @@ func wideJob(columns int) []byte {
 		d := lineagetest.Dataset{Name: lineagetest.Table(fmt.Sprint("out", o)), Facets: lineagetest.Object{}}
 		var entries []lineagetest.Column
 		for c := o; c < columns; c += outputs {
-			// Every output names every input that any of them names: what is said of
-			// columns tells no output apart.
+			// All name one input, so that the columns tell no output apart and all outputs
+			// have the same sources.
 			entries = append(entries, lineagetest.Column{Field: fmt.Sprint("f", c), Source: in(0), SourceField: fmt.Sprint("g", c)})
 		}
 		if entries != nil {

@@ -47,12 +47,12 @@ func retries(g *generator) {
 func lateSlot(g *generator) {
 	parent, run := g.job(), g.run()
 	for range 1 + g.IntN(3) {
-		e := g.said(g.type_(), Job(pick(g, "step1", "step2")), g.run(), []string{g.table()}, []string{g.table()})
+		e := g.said(g.eventType(), Job(pick(g, "step1", "step2")), g.run(), []string{g.table()}, []string{g.table()})
 		e.Producer = DagsterProducer
 		e.RunFacets["parent"] = Parent(parent, run)
 		g.add(e)
 		if g.chance(30) { // a grandchild
-			below := g.said(g.type_(), Job("below"), g.run(), []string{g.table()}, []string{g.table()})
+			below := g.said(g.eventType(), Job("below"), g.run(), []string{g.table()}, []string{g.table()})
 			below.Producer = pick(g, DagsterProducer, SparkProducer)
 			below.RunFacets["parent"] = Parent(e.Job, e.Run)
 			g.add(below)
@@ -185,7 +185,7 @@ func streaming(g *generator) {
 func sharedRunID(g *generator) {
 	run := g.run()
 	for _, name := range []string{"J", "K", "step1"} {
-		e := g.said(g.type_(), Job(name), run, []string{g.table()}, []string{g.table()})
+		e := g.said(g.eventType(), Job(name), run, []string{g.table()}, []string{g.table()})
 		e.Producer = pick(g, "", DagsterProducer)
 		if name == "step1" {
 			e.RunFacets["parent"] = Parent(Job("J"), run)
@@ -227,7 +227,7 @@ func declarations(g *generator) {
 // drift: one event told again with another description, fixed or drifting, or
 // with other words of transport.
 func drift(g *generator) {
-	e := g.said(g.type_(), g.job(), g.run(), []string{g.table()}, []string{g.table()})
+	e := g.said(g.eventType(), g.job(), g.run(), []string{g.table()}, []string{g.table()})
 	e.RunFacets["nominalTime"] = NominalTime("2026-01-01T00:00:00Z")
 	source, kind := "db://one", "QUERY"
 	for range 2 + g.IntN(3) {
@@ -347,7 +347,7 @@ func lostEnd(g *generator) {
 func queries(g *generator) {
 	task, run := Job("D.T"), g.run()
 	for range 2 + g.IntN(3) {
-		e := g.said(g.type_(), Job(pick(g, "D.T.query.1", "D.T.query.2")), g.run(), []string{g.table()}, []string{g.table()})
+		e := g.said(g.eventType(), Job(pick(g, "D.T.query.1", "D.T.query.2")), g.run(), []string{g.table()}, []string{g.table()})
 		e.Producer = AirflowProducer
 		e.JobFacets["sql"] = Object{"query": pick(g, "select 1", "select 2")}
 		e.RunFacets["parent"] = Parent(task, run)

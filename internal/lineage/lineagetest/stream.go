@@ -71,7 +71,7 @@ func (g *generator) table() string {
 	return pick(g, "A", "B", "C", "D", "E", "s3://l/t/2024-01-01", "s3://l/t/2024-01-02", "s3://l/t", "s.__dbt__cte__x")
 }
 
-func (g *generator) type_() openlineage.EventType {
+func (g *generator) eventType() openlineage.EventType {
 	return pick(g, openlineage.Start, openlineage.Start, openlineage.Running, openlineage.Other, "",
 		openlineage.Complete, openlineage.Complete, openlineage.Complete, openlineage.Fail, openlineage.Abort)
 }
@@ -83,7 +83,7 @@ func (g *generator) event(t openlineage.EventType, job openlineage.Name, run str
 
 // anyRun is a run event in which everything is drawn at random.
 func (g *generator) anyRun() *Event {
-	e := g.event(g.type_(), g.job(), g.run())
+	e := g.event(g.eventType(), g.job(), g.run())
 	e.Producer = pick(g, "", "", "", DagsterProducer, SparkProducer, AirflowProducer)
 	if g.chance(40) {
 		e.RunFacets["parent"] = Parent(g.job(), g.run())
