@@ -162,6 +162,11 @@ func TestIdempotencyKey(t *testing.T) {
 		a.post("/api/v1/lineage", two, "Idempotency-Key", k).is(201)
 	}
 	a.post("/api/v1/lineage", two, "Idempotency-Key", "k1").is(201)
+	// A refused body leaves its key free for the mended one.
+	if refused := a.post("/api/v1/lineage", "{}", "Idempotency-Key", "k5"); refused.status == 201 {
+		t.Error("an empty object was taken for an event")
+	}
+	a.post("/api/v1/lineage", one, "Idempotency-Key", "k5").is(201)
 }
 
 func TestPrefer(t *testing.T) {

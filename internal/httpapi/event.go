@@ -38,6 +38,7 @@ func (s *Server) postEvent(c echo.Context, _ *query) error {
 	}
 	receipt, err := s.opt.Pipeline.Accept(r.Context(), body)
 	if err != nil {
+		s.keys.forget(routeOf(c), key)
 		return intakeFailure(err)
 	}
 	h := c.Response().Header()

@@ -67,6 +67,17 @@ func (i *idempotency) check(route, key string, body []byte) error {
 	return nil
 }
 
+// forget frees a key whose body was refused: nothing was stored under it, and
+// whoever mends the body may send it under the same key.
+func (i *idempotency) forget(route, key string) {
+	if key == "" {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.seen.Remove(digest(sha256.Sum256([]byte(route + "\n" + key))))
+}
+
 // preferred reads the header Prefer (RFC 7240) and returns what to answer in
 // Preference-Applied. A write is settled when it is answered, so that a wait of
 // any length is granted, and respond-async never is: no answer is a 202, on

@@ -10,7 +10,8 @@ import (
 // concurrent use.
 type Inbox struct {
 	mu      sync.Mutex
-	entries []InboxEntry // oldest first
+	entries []InboxEntry // oldest first, from first on
+	first   int          // those before it are dropped
 	bytes   int
 	bound   int
 	total   int64
@@ -43,13 +44,16 @@ func (in *Inbox) add(received time.Time, body []byte, no *Rejected) {
 	e := InboxEntry{Received: received.UTC(), Problems: problems, Body: string(body[:min(len(body), inboxBody)]), Size: len(body)}
 	in.entries = append(in.entries, e)
 	in.bytes += e.size()
-	drop := 0
-	for in.bytes > in.bound && drop < len(in.entries)-1 {
-		in.bytes -= in.entries[drop].size()
-		drop++
+	for in.bytes > in.bound && in.first < len(in.entries)-1 {
+		in.bytes -= in.entries[in.first].size()
+		in.entries[in.first] = InboxEntry{} // its body is not held any longer
+		in.first++
 	}
-	if drop > 0 {
-		in.entries = append([]InboxEntry(nil), in.entries[drop:]...)
+	// The slice is moved when half of it is dropped, so that an entry costs the same
+	// however many are kept.
+	if in.first > len(in.entries)/2 {
+		in.entries = append([]InboxEntry(nil), in.entries[in.first:]...)
+		in.first = 0
 	}
 }
 
@@ -66,7 +70,7 @@ func (e *InboxEntry) size() int {
 func (in *Inbox) Newest(n int) (entries []InboxEntry, total int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for i := len(in.entries) - 1; i >= 0 && len(entries) < n; i-- {
+	for i := len(in.entries) - 1; i >= in.first && len(entries) < n; i-- {
 		entries = append(entries, in.entries[i])
 	}
 	return entries, in.total

@@ -69,6 +69,9 @@ func (p *Pipeline) AcceptAll(ctx context.Context, bodies [][]byte) ([]Item, erro
 	deliveries := make([]graph.Delivery, 0, len(bodies))
 	at := make([]int, 0, len(bodies)) // the item of each delivery
 	for i, body := range bodies {
+		if err := ctx.Err(); err != nil { // nobody waits for the rest
+			return nil, fmt.Errorf("decoding event %d of %d: %w", i+1, len(bodies), err)
+		}
 		e, err := p.decoder.Decode(body)
 		if err != nil {
 			items[i].Err = err

@@ -32,6 +32,20 @@ func (s *suite) budget(t *testing.T) {
 	if !errors.Is(full, graph.ErrFull) {
 		t.Fatalf("after %d events: error %v, want ErrFull", kept, full)
 	}
+	// A call for which there is no room leaves nothing, not even its beginning, and
+	// what is kept is settled.
+	var many [][]byte
+	for i := range 40 {
+		many = append(many, run("other", fmt.Sprint("x", i), "START", 1, ""))
+	}
+	half := s.Open(t, s.decoder.Version(), 100_000)
+	s.write(t, half, run("j", "r", "START", 1, ""))
+	if _, err := half.Write(t.Context(), s.deliver(t, many...)); !errors.Is(err, graph.ErrFull) {
+		t.Errorf("a call that is too large: error %v, want ErrFull", err)
+	}
+	if stats, err := half.Stats(t.Context()); err != nil || stats.Events != 1 || stats.Runs != 1 || stats.Settling != 0 {
+		t.Errorf("after a call that was too large: %+v (%v), want the one event before it, settled", stats, err)
+	}
 	if got := s.write(t, store, run("j", "r0", "START", 1, ""))[0].Outcome; got != graph.Retry {
 		t.Errorf("a retry of what is kept was %s, want %s: it takes no room", got, graph.Retry)
 	}

@@ -57,19 +57,33 @@ func New(version string, budget int64) *Store {
 	}
 }
 
-// Write implements graph.Writer.
+// Write implements graph.Writer. Room for all that is new is taken before
+// anything is merged, so that a call for which there is none leaves nothing.
 func (s *Store) Write(ctx context.Context, deliveries []graph.Delivery) ([]graph.Result, error) {
+	reserved, err := s.reserve(deliveries)
+	if err != nil {
+		return nil, fmt.Errorf("writing %d events: %w", len(deliveries), err)
+	}
 	results := make([]graph.Result, len(deliveries))
 	for i := range deliveries {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("writing event %d of %d: %w", i+1, len(deliveries), err)
+		if err = ctx.Err(); err == nil {
+			var taken int64
+			taken, err = s.merge(&deliveries[i], &results[i])
+			reserved -= taken
 		}
-		if err := s.merge(&deliveries[i], &results[i]); err != nil {
-			return nil, fmt.Errorf("writing event %d of %d: %w", i+1, len(deliveries), err)
+		if err != nil {
+			err = fmt.Errorf("writing event %d of %d: %w", i+1, len(deliveries), err)
+			break
 		}
 	}
+	s.mu.Lock()
+	s.bytes -= reserved
+	s.mu.Unlock()
 	// What was merged is settled even if the caller has gone: nobody else would.
 	for s.settle() {
+	}
+	if err != nil {
+		return nil, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -81,30 +95,50 @@ func (s *Store) Write(ctx context.Context, deliveries []graph.Delivery) ([]graph
 	return results, nil
 }
 
+// reserve takes the bytes that the bodies not known yet need.
+func (s *Store) reserve(deliveries []graph.Delivery) (size int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, graph.ErrClosed
+	}
+	counted := map[fact.ID]bool{}
+	for i := range deliveries {
+		body := deliveries[i].Event.Body
+		if _, known := s.bodies[body]; !known && !counted[body] {
+			counted[body] = true
+			size += sizeOf(&deliveries[i])
+		}
+	}
+	if s.budget > 0 && size > 0 && s.bytes+size > s.budget {
+		return 0, fmt.Errorf("%w: %d of %d bytes are used and %d more are needed", graph.ErrFull, s.bytes, s.budget, size)
+	}
+	s.bytes += size
+	return size, nil
+}
+
+func sizeOf(d *graph.Delivery) int64 { return int64(len(d.Payload)) + eventOverhead }
+
 func (s *Store) settle() (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Settle(settleAtOnce) > 0
 }
 
-// merge keeps one delivery and merges its event.
-func (s *Store) merge(d *graph.Delivery, r *graph.Result) error {
+// merge keeps one delivery and merges its event. It returns what that took of
+// what was reserved.
+func (s *Store) merge(d *graph.Delivery, r *graph.Result) (taken int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return graph.ErrClosed
+		return 0, graph.ErrClosed
 	}
 	e := d.Event
-	i, known := s.bodies[e.Body]
-	if known {
+	if i, known := s.bodies[e.Body]; known {
 		s.log[i].deliveries++
 		r.Outcome = graph.Retry
 	} else {
-		size := int64(len(d.Payload)) + eventOverhead
-		if s.budget > 0 && s.bytes+size > s.budget {
-			return fmt.Errorf("%w: %d of %d bytes are used", graph.ErrFull, s.bytes, s.budget)
-		}
-		s.bytes += size
+		taken = sizeOf(d)
 		r.Outcome = s.outcome(e, s.state.Merge(e))
 		s.bodies[e.Body] = len(s.log)
 		s.firsts[e.ID] = append(s.firsts[e.ID], len(s.log))
@@ -113,7 +147,7 @@ func (s *Store) merge(d *graph.Delivery, r *graph.Result) error {
 	s.stats[r.Outcome]++
 	first := &s.log[s.firsts[e.ID][0]]
 	r.FirstSeen, r.FirstEventTime = first.received, first.event.Time
-	return nil
+	return taken, nil
 }
 
 // outcome says what a body not seen before did.

@@ -75,12 +75,12 @@ func (s *Store) Jobs(ctx context.Context, q graph.EntityQuery) (graph.Page[graph
 }
 
 func (s *Store) entities(ctx context.Context, kind fact.EntityKind, q graph.EntityQuery) (page graph.Page[graph.Entity], err error) {
-	after, err := nameCursor(q.Cursor)
-	if err != nil {
-		return page, err
-	}
 	contains := strings.ToLower(q.Contains)
 	err = s.read(ctx, func(st *lineage.State) error {
+		after, err := entityCursor(st, kind, q.Cursor)
+		if err != nil {
+			return err
+		}
 		matching := func(yield func(graph.Entity) bool) {
 			for id, n := range st.EntitiesFrom(kind, q.Namespace, after) {
 				if strings.Contains(strings.ToLower(n.Name), contains) && !yield(graph.Entity{ID: id, Name: n}) {
@@ -88,7 +88,7 @@ func (s *Store) entities(ctx context.Context, kind fact.EntityKind, q graph.Enti
 				}
 			}
 		}
-		page = pageOf(matching, q.Limit, func(e graph.Entity) string { return cursor(e.Name.Namespace, e.Name.Name) })
+		page = pageOf(matching, q.Limit, func(e graph.Entity) string { return cursor(string(kind), e.ID.String()) })
 		return nil
 	})
 	return page, err
@@ -106,9 +106,11 @@ func pageOf[T any](elems iter.Seq[T], limit int, cursorOf func(T) string) (page 
 	return page
 }
 
-// cursor writes parts as an opaque text; parts reads them.
-func cursor(parts ...string) string {
+// cursor writes the name of a listing and parts as an opaque text; parts reads
+// them.
+func cursor(listing string, parts ...string) string {
 	var b strings.Builder
+	parts = append([]string{listing}, parts...)
 	for _, p := range parts {
 		b.WriteString(strconv.Itoa(len(p)))
 		b.WriteByte(':')
@@ -117,7 +119,7 @@ func cursor(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(b.String()))
 }
 
-func parts(cursor string, want int) ([]string, error) {
+func parts(cursor, listing string, want int) ([]string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
 		return nil, graph.ErrCursor
@@ -132,21 +134,36 @@ func parts(cursor string, want int) ([]string, error) {
 		}
 		parts, rest = append(parts, after[:n]), after[n:]
 	}
-	if len(parts) != want {
+	if len(parts) != want+1 || parts[0] != listing {
 		return nil, graph.ErrCursor
 	}
-	return parts, nil
+	return parts[1:], nil
 }
 
-func nameCursor(c string) (n openlineage.Name, err error) {
+// entityCursor returns the name behind which a listing of entities continues. A
+// cursor holds the key and not the name, which may be long.
+func entityCursor(st *lineage.State, kind fact.EntityKind, c string) (n openlineage.Name, err error) {
 	if c == "" {
 		return n, nil
 	}
-	p, err := parts(c, 2)
+	p, err := parts(c, string(kind), 1)
 	if err != nil {
 		return n, err
 	}
-	return openlineage.Name{Namespace: p[0], Name: p[1]}, nil
+	id, err := fact.ParseID(p[0])
+	if err != nil {
+		return n, graph.ErrCursor
+	}
+	known := false
+	if kind == fact.JobEntity {
+		n, known = st.Job(id)
+	} else {
+		n, known = st.Dataset(id)
+	}
+	if !known {
+		return n, graph.ErrCursor
+	}
+	return n, nil
 }
 
 // Dataset implements graph.Reader.
@@ -215,7 +232,7 @@ func (s *Store) Runs(ctx context.Context, q graph.RunQuery) (page graph.Page[*li
 			}
 		}
 		page = pageOf(matching, q.Limit, func(r *lineage.RunRow) string {
-			return cursor(r.ID.String(), strconv.FormatInt(r.Last.Sec, 10), strconv.Itoa(int(r.Last.Nano)))
+			return cursor("run", r.ID.String(), strconv.FormatInt(r.Last.Sec, 10), strconv.Itoa(int(r.Last.Nano)))
 		})
 		return nil
 	})
@@ -223,7 +240,7 @@ func (s *Store) Runs(ctx context.Context, q graph.RunQuery) (page graph.Page[*li
 }
 
 func runCursor(c string) (*lineage.RunRow, error) {
-	p, err := parts(c, 3)
+	p, err := parts(c, "run", 3)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +271,7 @@ func (s *Store) Run(ctx context.Context, id lineage.RunID) (*graph.Run, error) {
 func (s *Store) Events(ctx context.Context, q graph.EventQuery) (page graph.Page[graph.LoggedEvent], err error) {
 	before := -1
 	if q.Cursor != "" {
-		p, err := parts(q.Cursor, 1)
+		p, err := parts(q.Cursor, "event", 1)
 		if err != nil {
 			return page, err
 		}
@@ -273,7 +290,7 @@ func (s *Store) Events(ctx context.Context, q graph.EventQuery) (page graph.Page
 				}
 			}
 		}
-		page = pageOf(matching, q.Limit, func(e graph.LoggedEvent) string { return cursor(strconv.FormatInt(e.Sequence, 10)) })
+		page = pageOf(matching, q.Limit, func(e graph.LoggedEvent) string { return cursor("event", strconv.FormatInt(e.Sequence, 10)) })
 		return nil
 	})
 	return page, err
