@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -333,6 +334,16 @@ func (a answers) about(word, subject string) string {
 		for _, d := range a.g.Declared {
 			if d.Job.Name == subject {
 				edges(d.Said)
+			}
+		}
+	case "versions":
+		for _, r := range a.g.Runs {
+			for _, w := range r.Word {
+				for _, o := range w.Said.Outputs {
+					if o.Name.Name == subject {
+						got = append(got, cmp.Or(o.Version, "unsaid"))
+					}
+				}
 			}
 		}
 	case "described":

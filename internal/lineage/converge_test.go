@@ -20,7 +20,7 @@ func streams(full uint64) uint64 {
 	const least = 100
 	switch {
 	case raceEnabled:
-		return max(least, full/30)
+		return max(least, full/50)
 	case testing.Short():
 		return max(least, full/10)
 	}

@@ -183,6 +183,8 @@ func (s *scriptEvent) word(key, value string) error {
 		e.Of.Facets["lineage"] = lineagetest.DatasetLineage([]lineagetest.End{parseEnd(value)})
 	case "retired":
 		e.Of.Facets[value] = lineagetest.Object{}
+	case "version": // output:version
+		s.dataset(head).Facets["version"] = lineagetest.Object{"datasetVersion": tail}
 	case "drop":
 		s.dataset(value).Facets["lifecycleStateChange"] = lineagetest.Lifecycle("DROP", "")
 	case "rename": // output:name before
