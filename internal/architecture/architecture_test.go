@@ -44,7 +44,10 @@ var allowed = map[string][]string{
 		"internal/openlineage", "internal/telemetry", "schema",
 	},
 	"internal/sharedtest":   {},
-	"internal/ledger":       {"internal/fact", "internal/openlineage"},
+	"internal/disk":         {},
+	"internal/linesort":     {},
+	"internal/ledger":       {"internal/disk", "internal/fact", "internal/openlineage"},
+	"internal/namesearch":   {"internal/fact", "internal/openlineage"},
 	"internal/architecture": {},
 	"internal/e2e":          {},
 	"cmd/graphd": {
