@@ -95,6 +95,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(a.serveCommand(), a.foldCommand(), a.identityCommand(), a.explainCommand(), a.versionCommand())
+	root.AddCommand(a.ingestCommand(), a.snapshotCommand())
 	for _, cmd := range root.Commands() {
 		a.bindEnvironment(cmd)
 	}
@@ -104,6 +105,29 @@ func (a *app) root() *cobra.Command {
 // variable is the environment variable of a flag.
 func variable(flag string) string {
 	return "GRAPHD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment is the annotation of a flag that the environment gave.
+const fromEnvironment = "graphd_environment"
+
+// given says who gave a flag. What is greater counts before what is less.
+type given int
+
+const (
+	byDefault given = iota
+	byEnvironment
+	byCommandLine
+)
+
+// givenBy returns who gave a flag, byDefault for one that a command does not have.
+func givenBy(fs *pflag.FlagSet, name string) given {
+	switch f := fs.Lookup(name); {
+	case f == nil || !f.Changed:
+		return byDefault
+	case f.Annotations[fromEnvironment] != nil:
+		return byEnvironment
+	}
+	return byCommandLine
 }
 
 // bindEnvironment lets a command take from the environment each flag that is not
@@ -118,7 +142,9 @@ func (a *app) bindEnvironment(cmd *cobra.Command) {
 			}
 			if bad := cmd.Flags().Set(f.Name, v); bad != nil {
 				err = &usageError{fmt.Errorf("%s=%s: %w", variable(f.Name), v, bad)}
+				return
 			}
+			err = cmd.Flags().SetAnnotation(f.Name, fromEnvironment, []string{"true"})
 		})
 		return err
 	}

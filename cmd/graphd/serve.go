@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/graphd/graphd/internal/graph"
-	"github.com/graphd/graphd/internal/graph/memory"
 	"github.com/graphd/graphd/internal/httpapi"
-	"github.com/graphd/graphd/internal/ingest"
+	"github.com/graphd/graphd/internal/ledger"
+	"github.com/graphd/graphd/internal/node"
 	"github.com/graphd/graphd/internal/normalize"
 	"github.com/graphd/graphd/internal/telemetry"
 )
@@ -19,15 +20,19 @@ import (
 // serveFlags configure the server.
 type serveFlags struct {
 	listen   string
-	store    string
-	budget   size
+	data     dataFlags
 	requests size
 	event    size
 	batch    size
-	collapse bool
 	drain    time.Duration
+	profiles string
 	log      telemetry.LogOptions
 }
+
+// gcPercent lets the heap grow further between collections than Go does by default:
+// much of it is caches, which are bounded and cost a collection each time. GOGC in
+// the environment decides otherwise.
+const gcPercent = 200
 
 // inboxBytes bounds what is kept of rejected bodies.
 const inboxBytes = 16 << 20
@@ -35,7 +40,7 @@ const inboxBytes = 16 << 20
 func (a *app) serveCommand() *cobra.Command {
 	limits := httpapi.DefaultLimits()
 	f := serveFlags{
-		budget: 1 << 30, requests: size(limits.Memory), event: size(limits.EventBytes), batch: size(limits.BatchBytes),
+		requests: size(limits.Memory), event: size(limits.EventBytes), batch: size(limits.BatchBytes),
 	}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -47,13 +52,12 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:5000", "loopback `HOST:PORT` to serve on; port 0 takes a free one")
-	fs.StringVar(&f.store, "store", "memory", "where the graph is kept: memory, gone when the process ends")
-	fs.Var(&f.budget, "memory-budget", "what the store in memory may keep; 0 is no bound")
+	f.data.add(fs)
 	fs.Var(&f.requests, "request-memory", "what all request bodies together may take, decoded and parsed")
 	fs.Var(&f.event, "max-event", "the longest event, decompressed")
 	fs.Var(&f.batch, "max-batch", "the longest batch, decompressed")
-	fs.BoolVar(&f.collapse, "collapse-names", true, "take partitions and dates in paths for parts of one dataset")
 	fs.DurationVar(&f.drain, "drain", 20*time.Second, "how long requests may run on when the server ends")
+	fs.StringVar(&f.profiles, "profile-listen", "", "loopback `HOST:PORT` to serve Go's profiles on, at /debug/pprof/; none by default")
 	fs.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.log.Format, "log-format", "text", "text or json")
 	return cmd
@@ -64,8 +68,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	if f.store != "memory" {
-		return &usageError{fmt.Errorf("store %q: memory is the only one yet", f.store)}
+	if err := f.data.check(); err != nil {
+		return err
+	}
+	if a.getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	limits := httpapi.DefaultLimits()
 	limits.Memory, limits.EventBytes, limits.BatchBytes = int64(f.requests), int64(f.event), int64(f.batch)
@@ -90,27 +97,44 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 			logger.Warn("telemetry was not sent to its end", "error", bad)
 		}
 	}()
-	names := nameRules(f.collapse)
-	decoder, err := ingest.NewDecoder(ingest.Options{Names: names})
+	n, err := f.data.open(node.Options{Traces: tel.Traces, Meters: tel.Meters, Logger: logger, InboxBytes: inboxBytes})
 	if err != nil {
 		return err
 	}
-	store := graph.Instrument(memory.New(decoder.Version(), int64(f.budget)), tel.Traces, tel.Meters)
-	defer func() { err = errors.Join(err, store.Close()) }()
-	inbox := ingest.NewInbox(inboxBytes)
-	server, err := httpapi.New(httpapi.Options{
-		Pipeline: ingest.NewPipeline(decoder, store, inbox, time.Now), Inbox: inbox, Store: store, Names: names,
-		Telemetry: tel, Logger: logger, Version: build().Version, Limits: limits,
-	})
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
+		defer cancel()
+		err = errors.Join(err, n.Close(end))
+	}()
+	if f.profiles != "" {
+		end, err := a.serveProfiles(ctx, f.profiles)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	server, err := httpapi.New(httpapi.Options{Node: n, Telemetry: tel, Logger: logger, Version: build().Version, Limits: limits})
 	if err != nil {
 		return err
 	}
-	logger.Info("graphd serves", "address", ln.Addr().String(), "version", build().Version, "identity", decoder.Version(), "store", f.store)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-n.Failed(): // a start recovers
+			stop(n.Failure())
+		case <-ctx.Done():
+		}
+	}()
+	logger.Info("graphd serves", "address", ln.Addr().String(), "version", build().Version, "identity", n.Decoder.Version(), "store", f.data.store, "data", f.data.shown())
 	fmt.Fprintf(a.stdout, "graphd %s serves http://%s\n", build().Version, ln.Addr())
 	if err := server.Serve(ctx, ln, f.drain); err != nil {
 		return err
 	}
 	logger.Info("graphd ends")
+	if cause := context.Cause(ctx); errors.Is(cause, ledger.ErrFailed) || errors.Is(cause, graph.ErrFailed) {
+		return cause
+	}
 	return nil
 }
 

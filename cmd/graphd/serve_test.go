@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,9 +33,12 @@ func (o *output) String() string {
 var address = regexp.MustCompile(`serves (http://127\.0\.0\.1:\d+)`)
 
 // serveInProcess runs graphd serve on a free port until stop, which returns its
-// exit status.
+// exit status. It keeps its data in memory unless args or env say where.
 func serveInProcess(t *testing.T, env map[string]string, args ...string) (url string, log *output, stop func() int) {
 	t.Helper()
+	if !slices.Contains(args, "--data") && env["GRAPHD_DATA"] == "" {
+		args = append(args, "--store", "memory")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	stdout, stderr := &output{}, &output{}
 	status := make(chan int, 1)
@@ -68,6 +72,7 @@ func ask(t *testing.T, method, url, body string) (int, string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Prefer", "wait=60") // what is read next shows it
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -81,9 +86,15 @@ func ask(t *testing.T, method, url, body string) (int, string) {
 }
 
 func TestServe(t *testing.T) {
-	url, log, stop := serveInProcess(t, map[string]string{"GRAPHD_LOG_FORMAT": "json", "GRAPHD_LOG_LEVEL": "debug"}, "--memory-budget", "10MB")
-	if status, text := ask(t, "GET", url+"/readyz", ""); status != 200 {
-		t.Fatalf("/readyz: %d %s", status, text)
+	url, log, stop := serveInProcess(t, map[string]string{"GRAPHD_LOG_FORMAT": "json", "GRAPHD_LOG_LEVEL": "debug"}, "--disk-budget", "200MB")
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the graph is opened in the background
+		status, text := ask(t, "GET", url+"/readyz", "")
+		if status == 200 {
+			break
+		}
+		if status != 503 || time.Since(begin) > 30*time.Second {
+			t.Fatalf("/readyz: %d %s", status, text)
+		}
 	}
 	for _, outcome := range []string{"new", "retry"} {
 		if status, text := ask(t, "POST", url+"/api/v1/lineage", event); status != 201 || !strings.Contains(text, `"outcome":"`+outcome+`"`) {
@@ -93,7 +104,7 @@ func TestServe(t *testing.T) {
 	if _, text := ask(t, "GET", url+"/api/v1/datasets?namespace=s3://lake", ""); !strings.Contains(text, `"name":"orders"`) {
 		t.Errorf("the path keeps its date: %s", text)
 	}
-	if _, text := ask(t, "GET", url+"/api/v1/stats", ""); !strings.Contains(text, `"budget":10000000`) {
+	if _, text := ask(t, "GET", url+"/api/v1/stats", ""); !strings.Contains(text, `"budget":200000000`) {
 		t.Errorf("stats: %s", text)
 	}
 	if code := stop(); code != 0 {
@@ -120,7 +131,7 @@ func TestServeKeepsNamesIfTold(t *testing.T) {
 func TestServeTellsOfATakenPort(t *testing.T) {
 	url, _, _ := serveInProcess(t, nil)
 	var stderr output
-	code := run(t.Context(), []string{"serve", "--listen", strings.TrimPrefix(url, "http://")}, nil, io.Discard, &stderr, func(string) string { return "" })
+	code := run(t.Context(), []string{"serve", "--store", "memory", "--listen", strings.TrimPrefix(url, "http://")}, nil, io.Discard, &stderr, func(string) string { return "" })
 	if code != 1 || !strings.Contains(stderr.String(), "address already in use") {
 		t.Errorf("exit status %d: %s", code, &stderr)
 	}

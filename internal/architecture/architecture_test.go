@@ -27,37 +27,55 @@ var allowed = map[string][]string{
 	// Pure: what follows from facts.
 	"internal/lineage":             {"internal/fact", "internal/jsontree", "internal/openlineage"},
 	"internal/lineage/lineagetest": {"internal/openlineage"},
+	"internal/namesearch":          {"internal/fact", "internal/openlineage"},
+	// What several stores need.
+	"internal/disk":     {},
+	"internal/linesort": {},
 	// The contract and its drivers know nothing of the pipeline.
-	"internal/graph":        {"internal/fact", "internal/lineage", "internal/openlineage"},
-	"internal/graph/memory": {"internal/graph", "internal/fact", "internal/lineage", "internal/openlineage"},
+	"internal/graph":       {"internal/fact", "internal/lineage", "internal/openlineage"},
+	"internal/graph/query": {"internal/graph", "internal/fact", "internal/lineage", "internal/namesearch", "internal/openlineage"},
+	"internal/graph/memory": {
+		"internal/graph", "internal/graph/query", "internal/fact", "internal/lineage", "internal/namesearch", "internal/openlineage",
+	},
+	"internal/graph/embedded": {
+		"internal/disk", "internal/graph", "internal/graph/query", "internal/fact", "internal/lineage", "internal/linesort",
+		"internal/namesearch", "internal/openlineage",
+	},
 	"internal/graph/graphtest": {
 		"internal/graph", "internal/fact", "internal/lineage", "internal/lineage/lineagetest", "internal/openlineage",
 		"internal/ingest", "internal/normalize", "internal/sharedtest",
 	},
+	// The log and who writes it into a graph know nothing of drivers, nor of how
+	// events come.
+	"internal/ledger":     {"internal/disk", "internal/fact", "internal/openlineage"},
+	"internal/projection": {"internal/fact", "internal/graph", "internal/ledger"},
 	"internal/ingest": {
-		"schema", "internal/fact", "internal/graph", "internal/jsontree", "internal/normalize", "internal/openlineage",
+		"schema", "internal/fact", "internal/graph", "internal/jsontree", "internal/ledger", "internal/normalize", "internal/openlineage",
+		"internal/projection",
+	},
+	// Puts all of them together: the only one that knows the drivers.
+	"internal/node": {
+		"internal/fact", "internal/graph", "internal/graph/embedded", "internal/graph/memory", "internal/ingest", "internal/ledger",
+		"internal/lineage", "internal/normalize", "internal/projection",
 	},
 	"internal/normalize/gendoc": {"internal/normalize", "internal/openlineage", "schema"},
 	"internal/telemetry":        {},
 	"internal/httpapi": {
-		"internal/fact", "internal/graph", "internal/ingest", "internal/jsontree", "internal/lineage", "internal/normalize",
-		"internal/openlineage", "internal/telemetry", "schema",
+		"internal/fact", "internal/graph", "internal/ingest", "internal/jsontree", "internal/lineage", "internal/node",
+		"internal/openlineage", "internal/telemetry",
 	},
 	"internal/sharedtest":   {},
-	"internal/disk":         {},
-	"internal/linesort":     {},
-	"internal/ledger":       {"internal/disk", "internal/fact", "internal/openlineage"},
-	"internal/namesearch":   {"internal/fact", "internal/openlineage"},
 	"internal/architecture": {},
 	"internal/e2e":          {},
+	"internal/soak":         {"internal/lineage/lineagetest"},
 	"cmd/graphd": {
-		"internal/fact", "internal/graph", "internal/graph/memory", "internal/httpapi", "internal/ingest", "internal/jsontree",
-		"internal/lineage", "internal/normalize", "internal/openlineage", "internal/telemetry", "schema",
+		"internal/fact", "internal/graph", "internal/httpapi", "internal/ingest", "internal/jsontree", "internal/ledger",
+		"internal/lineage", "internal/node", "internal/normalize", "internal/openlineage", "internal/telemetry",
 	},
 }
 
 // pure are the packages that do no input or output.
-var pure = []string{"internal/openlineage", "internal/jsontree", "internal/fact", "internal/normalize", "internal/lineage"}
+var pure = []string{"internal/openlineage", "internal/jsontree", "internal/fact", "internal/normalize", "internal/lineage", "internal/namesearch"}
 
 // effects are packages of the standard library that have effects beyond memory.
 var effects = []string{"net", "net/http", "os", "os/exec", "syscall", "io/ioutil", "log", "log/slog", "database/sql", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -42,6 +42,7 @@ func TestPythonClient(t *testing.T) {
 				t.Fatalf("the client failed: %v\n%s", err, out)
 			}
 			network.check(t, transport)
+			settled(t, server)
 			compare(t, server, truthFile)
 		})
 	}
@@ -95,7 +96,7 @@ func serve(t *testing.T, binary string) string {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	cmd := exec.Command(binary, "serve", "--store", "memory", "--listen", address)
+	cmd := exec.Command(binary, "serve", "--data", t.TempDir(), "--listen", address)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -172,6 +173,23 @@ func (n *network) check(t *testing.T, transport string) {
 	if transport == "gzip" && n.encodings["gzip"] != len(n.answers) {
 		t.Errorf("encodings %v, want gzip for all", n.encodings)
 	}
+}
+
+// settled waits until the graph shows all that was taken in.
+func settled(t *testing.T, server string) {
+	t.Helper()
+	for range 600 {
+		var stats struct {
+			Settling int
+			Log      struct{ Last, Merged uint64 }
+		}
+		get(t, server+"/api/v1/stats", &stats)
+		if stats.Log.Last == stats.Log.Merged && stats.Settling == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the graph does not settle within half a minute")
 }
 
 // edge is a true or a current pair of datasets of one job.

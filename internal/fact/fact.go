@@ -106,8 +106,8 @@ type RunRef struct {
 // IsZero reports whether r names nothing.
 func (r RunRef) IsZero() bool { return r == RunRef{} }
 
-// Key is the hash of (job, runId).
-func (r RunRef) Key() ID { return Hash("run group", r.Job.Namespace, r.Job.Name, r.RunID) }
+// Key is that of the attempt without a map index.
+func (r RunRef) Key() ID { return Attempt{Job: r.Job, RunID: r.RunID, Map: NoMap}.Key() }
 
 // Compare orders references bytewise.
 func (r RunRef) Compare(s RunRef) int {

@@ -1,6 +1,7 @@
 // Package graph is the contract between graphd and a store of its lineage
 // graph. A driver keeps the facts and what follows from them; it contains no
-// rule of lineage, those are in package lineage. Drivers: memory, the reference.
+// rule of lineage, those are in package lineage. Drivers: memory, the reference,
+// and embedded, on disk.
 //
 // graphtest is the conformance suite that every driver passes.
 package graph
@@ -25,6 +26,8 @@ var (
 	ErrFull = errors.New("the store is full")
 	// ErrCursor: a cursor was not one that this driver gave.
 	ErrCursor = errors.New("not a cursor of this listing")
+	// ErrFailed: the disk failed. Every later call fails too.
+	ErrFailed = errors.New("the store stopped after an error of the disk; a restart recovers")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
@@ -41,52 +44,55 @@ const (
 	Collision   = fact.Collision
 )
 
-// Delivery is one arrival of an event.
+// Delivery is one body of a log, as an event.
 type Delivery struct {
-	Event *fact.Event
-	// Payload is the body as received. The store keeps it; the caller does not
-	// write to it again.
-	Payload  []byte
-	Received time.Time
+	// Sequence is the body's place in its log, from 1; 0 for one of no log, which
+	// no listing of events shows.
+	Sequence uint64
+	Event    *fact.Event
 }
 
-// Result says what a delivery did, and to which run.
-type Result struct {
-	Outcome Outcome
-	// Run and Attempt are set for run events: what the attempt is settled as at
-	// that moment. A run found later moves it (docs/identity.md, Slots).
-	Run     lineage.RunID
-	Attempt fact.ID
-	// FirstSeen is when the event first arrived, FirstEventTime the event time
-	// that it then had.
-	FirstSeen      time.Time
-	FirstEventTime openlineage.Instant
+// Batch is what a lane of a log has to say next. A log is one process's; its
+// lanes are parts of it that are written independently, each in its own order.
+type Batch struct {
+	Log  string
+	Lane int
+	// Through is the lane's position when the batch is written: whatever of it
+	// stands at or before that place has been.
+	Through    uint64
+	Deliveries []Delivery
 }
 
 // Writer takes events in.
 type Writer interface {
-	// Write merges deliveries in their order and returns a result for each.
+	// Write merges a batch and moves its lane's position, as one transaction, settles
+	// some of what follows, and returns what the deliveries' attempts are settled as.
 	//
-	// A nil error promises that each of them is kept for as long as the driver
-	// keeps anything, that the events are merged exactly once however often and
-	// from wherever they are written, and that every later Read of their jobs
-	// sees what follows from them. On an error any number of them may have been
-	// merged, each wholly or not at all: writing them again is always right, and
-	// the only thing that shows of it are outcomes.
+	// A nil error promises that the events are merged exactly once, however often
+	// and from wherever they are written, and that later reads see them. A crash may
+	// take back what was written last, never a part of a batch, and always with the
+	// position: whoever writes again from Position on loses nothing. On an error
+	// nothing may be assumed but that; to write the batch again is always right.
 	//
-	// Any number of Writes may run at once, with Reads. The graph that remains is
-	// a function of the set of bodies written, not of order, number or timing.
+	// Any number of Writes may run at once, with Reads. What remains is a function
+	// of the set of bodies written, not of order, number, lanes or timing.
 	//
-	// Errors: ErrFull, ErrClosed, or ctx's, wrapped; any other is the driver's own
-	// and may be tried again.
-	Write(ctx context.Context, deliveries []Delivery) ([]Result, error)
+	// Errors: ErrFull, ErrFailed, ErrClosed, or ctx's, wrapped; any other is the
+	// driver's own and may be tried again.
+	Write(ctx context.Context, b Batch) ([]Standing, error)
+	// Settle does a bounded part of what is pending, as one transaction, and reports
+	// whether anything is left. Errors are those of Write.
+	Settle(ctx context.Context) (more bool, err error)
+	// Position returns how far a lane of a log has come for good, 0 if nothing of it
+	// has.
+	Position(ctx context.Context, log string, lane int) (uint64, error)
 }
 
 // Reader answers questions. Each answer is of one moment; two answers may be of
 // different ones. Listings are stable while nothing is written: a cursor
 // continues behind the last element given, whatever was written since.
 //
-// Errors: ErrNotFound, ErrCursor, ErrClosed, or ctx's, wrapped.
+// Errors: ErrNotFound, ErrCursor, ErrFailed, ErrClosed, or ctx's, wrapped.
 type Reader interface {
 	// Lineage walks over current lineage from a root.
 	Lineage(ctx context.Context, q LineageQuery) (*Lineage, error)
@@ -94,15 +100,20 @@ type Reader interface {
 	Jobs(ctx context.Context, q EntityQuery) (Page[Entity], error)
 	Dataset(ctx context.Context, id fact.ID) (*Dataset, error)
 	Job(ctx context.Context, id fact.ID) (*Job, error)
-	// Runs lists logical runs, those with the latest event first.
+	// Search finds datasets and jobs by name, the best hits first.
+	Search(ctx context.Context, q SearchQuery) (Found, error)
+	// Runs lists logical runs, those that began last first.
 	Runs(ctx context.Context, q RunQuery) (Page[*lineage.RunRow], error)
 	Run(ctx context.Context, id lineage.RunID) (*Run, error)
-	// Events lists distinct bodies, those received last first.
+	// Standings returns what attempts are settled as, in their order.
+	Standings(ctx context.Context, attempts []fact.Attempt) ([]Standing, error)
+	// Events lists distinct bodies, those received last first. A filter that fits
+	// few of many bodies may end a page early, even an empty one: Next goes on.
 	Events(ctx context.Context, q EventQuery) (Page[LoggedEvent], error)
 	// Event returns all distinct bodies of one event, those received first first.
 	Event(ctx context.Context, id fact.ID) ([]LoggedEvent, error)
 	// Snapshot writes the canonical snapshot, of a moment at which nothing is
-	// pending.
+	// pending; it settles what is.
 	Snapshot(ctx context.Context, w io.Writer) error
 	Stats(ctx context.Context) (Stats, error)
 }
@@ -113,6 +124,14 @@ type Store interface {
 	Reader
 	// Close gives up what the store holds. Calls that run end with ErrClosed.
 	Close() error
+}
+
+// Archive gives the bodies of a log back. A driver keeps where a body stands, and
+// no copy of it.
+type Archive interface {
+	// Event returns the body at a place of a log. Errors: ErrNotFound, wrapped, or
+	// the log's.
+	Event(sequence uint64) (LoggedEvent, error)
 }
 
 // Page is a part of a listing.
@@ -214,25 +233,62 @@ type EventQuery struct {
 	Outcome Outcome
 }
 
+// Standing is what an attempt is settled as at a moment: a run found later moves
+// it (docs/identity.md, Slots).
+type Standing struct {
+	// Run and Attempt are zero for one that nothing is settled of.
+	Run     lineage.RunID
+	Attempt fact.ID
+	// Settled says that nothing of its own is pending.
+	Settled bool
+}
+
+// SearchQuery asks for entities by name.
+type SearchQuery struct {
+	Text string
+	// Kind limits to datasets or jobs, "" for both, Namespace to one, "" for all.
+	Kind      fact.EntityKind
+	Namespace string
+	Limit     int
+}
+
+// Found is the answer to a SearchQuery.
+type Found struct {
+	Hits []Hit
+	// More says that there may be more hits than these.
+	More bool
+	// Indexing says that the index is still being made, so that hits may be missing.
+	Indexing bool
+}
+
+// Hit is an entity found by name.
+type Hit struct {
+	Entity
+	Kind fact.EntityKind
+	// Match says how the name fits the text: name, lastSegment, namePrefix,
+	// segmentPrefix, substring or namespace.
+	Match string
+}
+
 // LoggedEvent is one distinct body as it arrived.
 type LoggedEvent struct {
 	*fact.Event
 	// Sequence numbers the bodies in their order of arrival, from 1.
-	Sequence int64
+	Sequence uint64
 	Outcome  Outcome
 	Received time.Time
 	Payload  []byte
-	// Deliveries counts how often the body arrived.
-	Deliveries int
 }
 
 // Stats counts what a store holds.
 type Stats struct {
 	Datasets, Jobs, Runs, Attempts, Events, Derivations int
-	// Deliveries counts arrivals by outcome since the store was opened.
-	Deliveries map[Outcome]int64
 	// Settling counts what is pending.
 	Settling int
-	// Bytes is what the payloads take, Budget what they may take (0: no bound).
-	Bytes, Budget int64
+	// Bytes is what the store takes on disk, 0 for one in memory; Debt is what of it
+	// has yet to be compacted, in bytes.
+	Bytes, Debt int64
+	// Rows and RowBytes count the rows written since the store was opened, deletions
+	// too, and the bytes of their keys and values.
+	Rows, RowBytes int64
 }

@@ -19,30 +19,34 @@ import (
 const scope = "github.com/graphd/graphd/internal/graph"
 
 // Instrument returns s with a span around every call and with metrics: how long
-// calls take, by operation and result; deliveries, by outcome; and what the
-// store holds and has yet to settle. Drivers carry none of that.
+// calls take, by operation and result, and what the store holds and has yet to
+// settle. Drivers carry none of that.
 func Instrument(s Store, traces trace.TracerProvider, meters metric.MeterProvider) Store {
 	in := &instrumented{store: s, tracer: traces.Tracer(scope)}
 	m := meters.Meter(scope)
-	var errs [7]error
+	var errs [8]error
 	in.duration, errs[0] = m.Float64Histogram("graphd.store.duration",
 		metric.WithUnit("s"), metric.WithDescription("How long a call of the store took."),
 		metric.WithExplicitBucketBoundaries(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10))
-	in.deliveries, errs[1] = m.Int64Counter("graphd.deliveries",
-		metric.WithUnit("{delivery}"), metric.WithDescription("Deliveries written, by what they did."))
 	settling, err := m.Int64ObservableGauge("graphd.store.settling",
 		metric.WithUnit("{item}"), metric.WithDescription("What is written and not settled yet."))
-	errs[2] = err
+	errs[1] = err
 	objects, err := m.Int64ObservableGauge("graphd.store.objects",
 		metric.WithUnit("{object}"), metric.WithDescription("What the store holds, by kind."))
-	errs[3] = err
+	errs[2] = err
 	used, err := m.Int64ObservableGauge("graphd.store.size",
-		metric.WithUnit("By"), metric.WithDescription("What the payloads take."))
+		metric.WithUnit("By"), metric.WithDescription("What the store takes on disk."))
+	errs[3] = err
+	debt, err := m.Int64ObservableGauge("graphd.store.compaction_debt",
+		metric.WithUnit("By"), metric.WithDescription("What the store has yet to compact."))
 	errs[4] = err
-	budget, err := m.Int64ObservableGauge("graphd.store.budget",
-		metric.WithUnit("By"), metric.WithDescription("What the payloads may take; 0 is no bound."))
+	rows, err := m.Int64ObservableCounter("graphd.store.rows_written",
+		metric.WithUnit("{row}"), metric.WithDescription("Rows written since the start, deletions too."))
 	errs[5] = err
-	in.gauges, errs[6] = m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+	rowBytes, err := m.Int64ObservableCounter("graphd.store.row_bytes_written",
+		metric.WithUnit("By"), metric.WithDescription("The bytes of their keys and values."))
+	errs[6] = err
+	in.gauges, errs[7] = m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		stats, err := s.Stats(ctx)
 		if errors.Is(err, ErrClosed) {
 			return nil
@@ -52,7 +56,9 @@ func Instrument(s Store, traces trace.TracerProvider, meters metric.MeterProvide
 		}
 		o.ObserveInt64(settling, int64(stats.Settling))
 		o.ObserveInt64(used, stats.Bytes)
-		o.ObserveInt64(budget, stats.Budget)
+		o.ObserveInt64(debt, stats.Debt)
+		o.ObserveInt64(rows, stats.Rows)
+		o.ObserveInt64(rowBytes, stats.RowBytes)
 		for _, k := range []struct {
 			kind string
 			n    int
@@ -63,7 +69,7 @@ func Instrument(s Store, traces trace.TracerProvider, meters metric.MeterProvide
 			o.ObserveInt64(objects, int64(k.n), metric.WithAttributes(attribute.String("kind", k.kind)))
 		}
 		return nil
-	}, settling, objects, used, budget)
+	}, settling, objects, used, debt, rows, rowBytes)
 	// An instrument that could not be made records nothing: no reason to fail.
 	if err := errors.Join(errs[:]...); err != nil {
 		otel.Handle(err)
@@ -72,11 +78,10 @@ func Instrument(s Store, traces trace.TracerProvider, meters metric.MeterProvide
 }
 
 type instrumented struct {
-	store      Store
-	tracer     trace.Tracer
-	duration   metric.Float64Histogram
-	deliveries metric.Int64Counter
-	gauges     metric.Registration
+	store    Store
+	tracer   trace.Tracer
+	duration metric.Float64Histogram
+	gauges   metric.Registration
 }
 
 // begin starts the span of an operation; the function that it returns ends it.
@@ -124,18 +129,21 @@ func call[T any](ctx context.Context, in *instrumented, operation string, f func
 }
 
 // Write implements Writer.
-func (in *instrumented) Write(ctx context.Context, deliveries []Delivery) ([]Result, error) {
-	ctx, end := in.begin(ctx, "write", attribute.Int("graphd.deliveries", len(deliveries)))
-	results, err := in.store.Write(ctx, deliveries)
-	outcomes := map[Outcome]int64{}
-	for i := range results {
-		outcomes[results[i].Outcome]++
-	}
-	for outcome, n := range outcomes {
-		in.deliveries.Add(ctx, n, metric.WithAttributes(attribute.String("outcome", string(outcome))))
-	}
+func (in *instrumented) Write(ctx context.Context, b Batch) ([]Standing, error) {
+	ctx, end := in.begin(ctx, "write", attribute.Int("graphd.deliveries", len(b.Deliveries)))
+	standings, err := in.store.Write(ctx, b)
 	end(err)
-	return results, err
+	return standings, err
+}
+
+// Settle implements Writer.
+func (in *instrumented) Settle(ctx context.Context) (bool, error) {
+	return call(ctx, in, "settle", in.store.Settle)
+}
+
+// Position implements Writer.
+func (in *instrumented) Position(ctx context.Context, log string, lane int) (uint64, error) {
+	return call(ctx, in, "position", func(ctx context.Context) (uint64, error) { return in.store.Position(ctx, log, lane) })
 }
 
 // Lineage implements Reader.
@@ -169,6 +177,16 @@ func (in *instrumented) Dataset(ctx context.Context, id fact.ID) (*Dataset, erro
 // Job implements Reader.
 func (in *instrumented) Job(ctx context.Context, id fact.ID) (*Job, error) {
 	return call(ctx, in, "job", func(ctx context.Context) (*Job, error) { return in.store.Job(ctx, id) })
+}
+
+// Search implements Reader.
+func (in *instrumented) Search(ctx context.Context, q SearchQuery) (Found, error) {
+	return call(ctx, in, "search", func(ctx context.Context) (Found, error) { return in.store.Search(ctx, q) })
+}
+
+// Standings implements Reader.
+func (in *instrumented) Standings(ctx context.Context, attempts []fact.Attempt) ([]Standing, error) {
+	return call(ctx, in, "standings", func(ctx context.Context) ([]Standing, error) { return in.store.Standings(ctx, attempts) })
 }
 
 // Runs implements Reader.

@@ -36,11 +36,22 @@ func (s *scripted) note(ctx context.Context, op string, arg any) error {
 	return s.err
 }
 
-func (s *scripted) Write(ctx context.Context, d []graph.Delivery) ([]graph.Result, error) {
-	if err := s.note(ctx, "write", len(d)); err != nil {
-		return nil, err
-	}
-	return []graph.Result{{Outcome: graph.New}, {Outcome: graph.Retry}, {Outcome: graph.New}}, nil
+func (s *scripted) Write(ctx context.Context, b graph.Batch) ([]graph.Standing, error) {
+	return make([]graph.Standing, len(b.Deliveries)), s.note(ctx, "write", b)
+}
+
+func (s *scripted) Settle(ctx context.Context) (bool, error) { return true, s.note(ctx, "settle", "") }
+
+func (s *scripted) Position(ctx context.Context, log string, lane int) (uint64, error) {
+	return 9, s.note(ctx, "position", fmt.Sprint(log, lane))
+}
+
+func (s *scripted) Search(ctx context.Context, q graph.SearchQuery) (graph.Found, error) {
+	return graph.Found{More: true}, s.note(ctx, "search", q)
+}
+
+func (s *scripted) Standings(ctx context.Context, attempts []fact.Attempt) ([]graph.Standing, error) {
+	return make([]graph.Standing, len(attempts)), s.note(ctx, "standings", attempts)
 }
 
 func (s *scripted) Lineage(ctx context.Context, q graph.LineageQuery) (*graph.Lineage, error) {
@@ -99,7 +110,11 @@ func callAll(ctx context.Context, s graph.Store) []any {
 	add := func(v any, err error) { out = append(out, v, err) }
 	id, run := fact.ID{1}, lineage.RunID{2}
 	var text strings.Builder
-	add(s.Write(ctx, make([]graph.Delivery, 3)))
+	add(s.Write(ctx, graph.Batch{Log: "l", Deliveries: make([]graph.Delivery, 3)}))
+	add(s.Settle(ctx))
+	add(s.Position(ctx, "l", 1))
+	add(s.Search(ctx, graph.SearchQuery{Text: "t"}))
+	add(s.Standings(ctx, make([]fact.Attempt, 2)))
 	add(s.Lineage(ctx, graph.LineageQuery{Root: graph.Root{Dataset: id}, Walk: lineage.Walk{Direction: lineage.Up, Depth: 3, MaxNodes: 9}}))
 	add(s.Datasets(ctx, graph.EntityQuery{Namespace: "n", Paging: graph.Paging{Limit: 1}}))
 	add(s.Jobs(ctx, graph.EntityQuery{Contains: "c", Paging: graph.Paging{Limit: 2}}))
@@ -129,8 +144,8 @@ func TestInstrumentForwardsEverything(t *testing.T) {
 		}
 	}
 	// A method that is new in Store must be called by callAll.
-	if n := reflect.TypeFor[graph.Store]().NumMethod(); n != 13 {
-		t.Errorf("Store has %d methods: callAll calls 13", n)
+	if n := reflect.TypeFor[graph.Store]().NumMethod(); n != 17 {
+		t.Errorf("Store has %d methods: callAll calls 17", n)
 	}
 }
 
@@ -141,9 +156,9 @@ func TestInstrumentRecords(t *testing.T) {
 	s := graph.Instrument(inner, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
 		sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 	ctx := t.Context()
-	s.Write(ctx, make([]graph.Delivery, 3))
+	s.Write(ctx, graph.Batch{Deliveries: make([]graph.Delivery, 3)})
 	inner.err = graph.ErrFull
-	s.Write(ctx, nil)
+	s.Write(ctx, graph.Batch{})
 	inner.err = graph.ErrNotFound
 	s.Run(ctx, lineage.RunID{})
 	inner.err = nil
@@ -163,7 +178,6 @@ func TestInstrumentRecords(t *testing.T) {
 
 	got := measure(t, reader)
 	for _, want := range []string{
-		"graphd.deliveries{outcome=new} 2", "graphd.deliveries{outcome=retry} 1",
 		"graphd.store.duration{operation=write,result=ok} 1", "graphd.store.duration{operation=write,result=full} 1",
 		"graphd.store.duration{operation=run,result=not_found} 1",
 		"graphd.store.settling{} 5", "graphd.store.size{} 11", "graphd.store.objects{kind=dataset} 2",

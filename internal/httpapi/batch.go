@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -61,7 +62,7 @@ func (s *Server) postBatch(c echo.Context, _ *query) error {
 	if err != nil {
 		return err
 	}
-	applied, err := preferred(r.Header)
+	wait, applied, err := preferred(r.Header)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *Server) postBatch(c echo.Context, _ *query) error {
 	if slices.Contains(lineTypes, kind) {
 		format = ingest.Lines
 	}
-	b := &batch{s: s, ctx: r.Context(), memory: s.budget.lease()}
+	b := &batch{s: s, ctx: r.Context(), memory: s.budget.lease(), wait: wait}
 	defer b.memory.release()
 	in, err := openBody(c.Response(), r, s.limits.BatchBytes, s.limits.BatchTime, b.memory)
 	if err != nil {
@@ -110,6 +111,8 @@ type batch struct {
 	s      *Server
 	ctx    context.Context
 	memory *lease
+	// wait is how long the chunks together may still wait for the graph.
+	wait time.Duration
 	// kept is what the answer takes so far, chunk what the bodies of the current
 	// chunk will take, reading how much was read since the last event.
 	kept, chunk, reading int64
@@ -243,7 +246,9 @@ func (b *batch) flush() error {
 	}
 	bodies, at := b.bodies, b.at
 	b.bodies, b.at, b.chunk = nil, nil, 0
-	items, err := b.s.opt.Pipeline.AcceptAll(b.ctx, bodies)
+	begin := time.Now()
+	items, err := b.s.opt.Node.Pipeline.AcceptAll(b.ctx, bodies, b.wait)
+	b.wait = max(0, b.wait-time.Since(begin))
 	if err != nil {
 		err = intakeFailure(err)
 		for _, index := range at {

@@ -1,11 +1,17 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/graphd/graphd/internal/graph"
 )
@@ -124,21 +130,45 @@ func TestLargeBatches(t *testing.T) {
 	}
 }
 
-func TestBatchAgainstAStoreThatBecomesFull(t *testing.T) {
+func TestBatchAgainstALogThatBecomesFull(t *testing.T) {
+	// Three chunks, of more than a megabyte compressed: how much is free is asked for after every megabyte.
+	noise := make([]byte, 2500)
 	var events []string
 	for i := range 1200 {
-		events = append(events, flow(i, "j", []string{"a"}, []string{"b"}))
+		rand.NewChaCha8([32]byte{byte(i), byte(i >> 8)}).Read(noise)
+		events = append(events, flow(i, "j", []string{"a"}, []string{hex.EncodeToString(noise)}))
 	}
 	body := "[" + strings.Join(events, ",") + "]"
-	// Nothing stored: the whole batch may be sent again.
-	a := serve(t, withStore(func(s graph.Store) graph.Store { return &failing{Store: s, err: graph.ErrFull} }))
-	a.post("/api/v1/lineage/batch", body).problem(503, "store-full", "-")
-	// A part is: the rest is told, and may be sent again.
-	a = serve(t, withStore(func(s graph.Store) graph.Store { return &failing{Store: s, left: 1, err: graph.ErrFull} }))
-	got := a.post("/api/v1/lineage/batch", body).is(200).has("partial_success", "status")
-	got.has(500, "summary", "successful").has(700, "summary", "retriable").has(0, "summary", "non_retriable")
-	got.has(500, "failed_events", 0, "index").has(true, "failed_events", 0, "retriable").has(1199, "failed_events", 699, "index")
+	disk := &fullDisk{FS: vfs.NewMem()}
+	a := serve(t, onDisk(disk))
+	// It becomes full while the batch comes in: a part is stored, the rest is told, and
+	// may be sent again.
+	fill := func(n int) io.Reader {
+		cut := strings.Index(body, events[n])
+		return io.MultiReader(strings.NewReader(body[:cut]), readerFunc(func([]byte) (int, error) {
+			a.eventually("the first chunk is stored", func() bool { return a.node.Ledger.Last() >= chunkEvents })
+			disk.full.Store(true)
+			return 0, io.EOF
+		}), strings.NewReader(body[cut:]))
+	}
+	got := a.send("POST", "/api/v1/lineage/batch", fill(chunkEvents+2)).is(200).has("partial_success", "status")
+	stored := int(got.at("summary", "successful").(float64))
+	if stored != chunkEvents && stored != 2*chunkEvents {
+		t.Errorf("%d events were stored", stored)
+	}
+	got.has(1200-stored, "summary", "retriable").has(0, "summary", "non_retriable").has("new", "receipts", stored-1, "outcome")
+	got.has(stored, "failed_events", 0, "index").has(true, "failed_events", 0, "retriable").has(1199, "failed_events", 1199-stored, "index")
+	got.has("urn:graphd:problem:store-full", "receipts", stored, "type")
+	// Nothing of one is stored: the whole of it may be sent again.
+	a.post("/api/v1/lineage/batch", "["+flow(9999, "j", nil, nil)+"]").problem(503, "store-full", "-")
+	if n := a.settled().count(); n != stored {
+		t.Errorf("%d events, want %d", n, stored)
+	}
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestIdempotencyKey(t *testing.T) {
 	a := serve(t, limits(func(l *Limits) { l.IdempotencyKeys = 2 }))
@@ -173,7 +203,8 @@ func TestPrefer(t *testing.T) {
 	a := serve(t)
 	body := flow(1, "j", []string{"a"}, []string{"b"})
 	for prefer, applied := range map[string]string{
-		"wait=10": "wait=10", "respond-async, wait=0": "wait=0", "WAIT = \"3\"; x=y": "wait=3", "respond-async": "", "return=minimal": "", "": "",
+		"wait=10": "wait=10", "respond-async, wait=0": "respond-async", "wait=7, respond-async": "wait=7", "WAIT = \"3\"; x=y": "wait=3",
+		"respond-async": "respond-async", "wait=0": "wait=0", "wait=15": "wait=15", "wait=16": "wait=15", "wait=999999": "wait=15", "return=minimal": "", "": "",
 	} {
 		if got := a.post("/api/v1/lineage", body, "Prefer", prefer).is(201).header.Get("Preference-Applied"); got != applied {
 			t.Errorf("Prefer: %s gives Preference-Applied: %q, want %q", prefer, got, applied)
@@ -184,6 +215,61 @@ func TestPrefer(t *testing.T) {
 	}
 	if got := a.post("/api/v1/lineage/batch", "[]", "Prefer", "wait=1").is(200).header.Get("Preference-Applied"); got != "wait=1" {
 		t.Errorf("Preference-Applied: %q", got)
+	}
+}
+
+// held is a graph that is written when a test lets it.
+type held struct {
+	graph.Store
+	open chan struct{}
+}
+
+func (h *held) Write(ctx context.Context, b graph.Batch) ([]graph.Standing, error) {
+	select {
+	case <-h.open:
+		return h.Store.Write(ctx, b)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// holding returns a setting that holds the graph until release.
+func holding() (s setting, release func()) {
+	open := make(chan struct{})
+	return withStore(func(s graph.Store) graph.Store { return &held{s, open} }), sync.OnceFunc(func() { close(open) })
+}
+
+func TestPreferSaysHowLongToWaitForTheGraph(t *testing.T) {
+	hold, release := holding()
+	a := serve(t, hold)
+	a.settled()
+	one, two := flow(1, "j", []string{"a"}, []string{"b"}), flow(2, "j", []string{"a"}, []string{"b"})
+	for _, prefer := range []string{"respond-async", "wait=0", ""} { // the last one waits, for a moment
+		got := a.post("/api/v1/lineage", flow(3, "j"+prefer, nil, []string{"c"}), "Prefer", prefer).is(201)
+		got.has("accepted", "status").has("new", "outcome").has(nil, "run").has(nil, "attempt")
+	}
+	a.post("/api/v1/lineage/batch", "["+one+","+two+"]", "Prefer", "respond-async").is(200).has("accepted", "receipts", 1, "status")
+	a.post("/api/v1/lineage", one, "Prefer", "respond-async").is(201).has("accepted", "status").has("retry", "outcome")
+	if n := a.count(); n != 0 {
+		t.Errorf("%d events are in the graph", n)
+	}
+	// Whoever waits has his answer when the graph shows the event.
+	answered := make(chan *answer)
+	go func() { answered <- a.post("/api/v1/lineage", flow(4, "j", nil, []string{"c"}), "Prefer", "wait=60") }()
+	a.eventually("it is in the log", func() bool { return a.node.Ledger.Last() == 6 })
+	select {
+	case got := <-answered:
+		t.Errorf("it was answered before: %s", got.body)
+	default:
+	}
+	release()
+	got := (<-answered).is(201).has("settled", "status")
+	if run, attempt := got.at("run"), got.at("attempt"); run == nil || attempt == nil {
+		t.Errorf("no run: %s", got.body)
+	}
+	a.settled().post("/api/v1/lineage", one).is(201).has("settled", "status").has("retry", "outcome").has(nil, "run")
+	if n := a.count(); n != 6 {
+		t.Errorf("%d events, want 6", n)
 	}
 }
 
@@ -240,10 +326,10 @@ func TestManyClientsSendTheSame(t *testing.T) {
 	once := serve(t)
 	once.post("/api/v1/lineage/batch", "["+strings.Join(events, ",")+"]").is(200)
 	var many, single strings.Builder
-	if err := a.store.Snapshot(t.Context(), &many); err != nil {
+	if err := a.settled().node.Store.Snapshot(t.Context(), &many); err != nil {
 		t.Fatal(err)
 	}
-	if err := once.store.Snapshot(t.Context(), &single); err != nil {
+	if err := once.settled().node.Store.Snapshot(t.Context(), &single); err != nil {
 		t.Fatal(err)
 	}
 	if many.String() != single.String() {

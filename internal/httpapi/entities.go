@@ -35,8 +35,8 @@ func showEntity(e graph.Entity) named { return newNamed(e.ID, e.Name) }
 
 // getDatasets lists datasets, or finds one by its whole name.
 func (s *Server) getDatasets(c echo.Context, q *query) error {
-	return s.entities(c, q, s.opt.Store.Datasets, func(ctx context.Context, n openlineage.Name) (graph.Entity, error) {
-		d, err := s.opt.Store.Dataset(ctx, s.datasetKey(n))
+	return s.entities(c, q, s.opt.Node.Store.Datasets, func(ctx context.Context, n openlineage.Name) (graph.Entity, error) {
+		d, err := s.opt.Node.Store.Dataset(ctx, s.datasetKey(n))
 		if err != nil {
 			return graph.Entity{}, err
 		}
@@ -46,8 +46,8 @@ func (s *Server) getDatasets(c echo.Context, q *query) error {
 
 // getJobs lists jobs, or finds one by its whole name.
 func (s *Server) getJobs(c echo.Context, q *query) error {
-	return s.entities(c, q, s.opt.Store.Jobs, func(ctx context.Context, n openlineage.Name) (graph.Entity, error) {
-		j, err := s.opt.Store.Job(ctx, fact.JobKey(n))
+	return s.entities(c, q, s.opt.Node.Store.Jobs, func(ctx context.Context, n openlineage.Name) (graph.Entity, error) {
+		j, err := s.opt.Node.Store.Job(ctx, fact.JobKey(n))
 		if err != nil {
 			return graph.Entity{}, err
 		}
@@ -157,7 +157,7 @@ func (s *Server) getDataset(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	d, err := s.opt.Store.Dataset(c.Request().Context(), id)
+	d, err := s.opt.Node.Store.Dataset(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *Server) getJob(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	j, err := s.opt.Store.Job(c.Request().Context(), id)
+	j, err := s.opt.Node.Store.Job(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (s *Server) postEvent(c echo.Context, _ *query) error {
 	if _, err := mediaType(r.Header, jsonTypes...); err != nil {
 		return err
 	}
-	applied, err := preferred(r.Header)
+	wait, applied, err := preferred(r.Header)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) postEvent(c echo.Context, _ *query) error {
 	if err := s.keys.check(routeOf(c), key, body); err != nil {
 		return err
 	}
-	receipt, err := s.opt.Pipeline.Accept(r.Context(), body)
+	receipt, err := s.opt.Node.Pipeline.Accept(r.Context(), body, wait)
 	if err != nil {
 		s.keys.forget(routeOf(c), key)
 		return intakeFailure(err)

@@ -28,12 +28,11 @@ type event struct {
 	Body    fact.ID `json:"bodyDigest"`
 
 	// Sequence numbers the bodies in their order of arrival.
-	Sequence   int64         `json:"sequence"`
-	Received   time.Time     `json:"receivedAt"`
-	Outcome    graph.Outcome `json:"outcome"`
-	Deliveries int           `json:"deliveries"`
-	Bytes      int           `json:"bytes"`
-	Warnings   []warning     `json:"warnings"`
+	Sequence uint64        `json:"sequence"`
+	Received time.Time     `json:"receivedAt"`
+	Outcome  graph.Outcome `json:"outcome"`
+	Bytes    int           `json:"bytes"`
+	Warnings []warning     `json:"warnings"`
 	// Payload is the body as received, if it was asked for.
 	Payload *text `json:"payload,omitempty"`
 }
@@ -50,7 +49,7 @@ func showEvent(l graph.LoggedEvent) event {
 	e := event{
 		ID: l.ID, IdentityVersion: l.Version, Kind: l.Kind, Type: l.Type, EventTime: when(l.Time), Producer: text(l.Producer),
 		Content: l.Content, Drift: l.Drift, Body: l.Body, Sequence: l.Sequence, Received: l.Received.UTC(), Outcome: l.Outcome,
-		Deliveries: l.Deliveries, Bytes: len(l.Payload), Warnings: newWarnings(l.Warnings),
+		Bytes: len(l.Payload), Warnings: newWarnings(l.Warnings),
 	}
 	e.Job, e.Dataset = subjectOf(l.Event)
 	if l.Kind == openlineage.RunEvent {
@@ -77,7 +76,7 @@ func (s *Server) getEvents(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	found, err := s.opt.Store.Events(c.Request().Context(), eq)
+	found, err := s.opt.Node.Store.Events(c.Request().Context(), eq)
 	if err != nil {
 		return err
 	}
@@ -95,21 +94,21 @@ func (s *Server) getEvent(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	bodies, err := s.opt.Store.Event(c.Request().Context(), id)
+	bodies, err := s.opt.Node.Store.Event(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
 	out := page[event]{Items: []event{}}
 	taken := 0
 	for _, b := range bodies {
-		if b.Sequence <= after {
+		if b.Sequence <= uint64(after) {
 			continue
 		}
 		if payload {
 			taken += len(b.Payload)
 		}
 		if n := len(out.Items); n == p.Limit || n > 0 && taken > maxPayloads {
-			next := strconv.FormatInt(out.Items[n-1].Sequence, 10)
+			next := strconv.FormatUint(out.Items[n-1].Sequence, 10)
 			out.Next = &next
 			break
 		}

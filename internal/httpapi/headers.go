@@ -7,8 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/graphd/graphd/internal/ingest"
 )
 
 // idempotency remembers which body each Idempotency-Key came with. Events are
@@ -78,35 +81,44 @@ func (i *idempotency) forget(route, key string) {
 	i.seen.Remove(digest(sha256.Sum256([]byte(route + "\n" + key))))
 }
 
-// preferred reads the header Prefer (RFC 7240) and returns what to answer in
-// Preference-Applied. A write is settled when it is answered, so that a wait of
-// any length is granted, and respond-async never is: no answer is a 202, on
-// which some clients fail. Unknown preferences are left alone, as the RFC asks.
-func preferred(h http.Header) (applied string, err error) {
+// longestWait bounds how long a caller may have its answer wait: less than a server
+// that ends gives to the requests that run.
+const longestWait = 15 * time.Second
+
+// preferred reads the header Prefer (RFC 7240) and returns how long to wait for the
+// graph to show what is written, and what to answer in Preference-Applied.
+// respond-async asks not to wait; the answer is no 202, on which some clients
+// fail. Unknown preferences are left alone, as the RFC asks.
+func preferred(h http.Header) (wait time.Duration, applied string, err error) {
+	wait = ingest.DefaultWait
 	for _, field := range h.Values("Prefer") {
 		for _, preference := range strings.Split(field, ",") {
 			preference, _, _ = strings.Cut(preference, ";") // parameters: none of ours has one
 			name, value, has := strings.Cut(preference, "=")
 			name, value = strings.ToLower(strings.TrimSpace(name)), strings.Trim(strings.TrimSpace(value), `"`)
-			wrong := func(reason string) (string, error) {
-				return "", fail("invalid-header", []Fault{{Header: "Prefer", Reason: text(reason)}},
+			wrong := func(reason string) (time.Duration, string, error) {
+				return 0, "", fail("invalid-header", []Fault{{Header: "Prefer", Reason: text(reason)}},
 					"Send Prefer: wait=SECONDS, Prefer: respond-async, or none.")
 			}
+			var asked time.Duration
+			var as string
 			switch name {
 			case "wait":
 				seconds, err := strconv.ParseUint(value, 10, 31)
 				if err != nil {
 					return wrong("wait is not a whole number of seconds")
 				}
-				if applied == "" { // the first one counts
-					applied = "wait=" + strconv.FormatUint(seconds, 10)
-				}
+				asked, as = min(time.Duration(seconds)*time.Second, longestWait), "wait="+strconv.FormatUint(min(seconds, uint64(longestWait/time.Second)), 10)
 			case "respond-async":
 				if has {
 					return wrong("respond-async takes no value")
 				}
+				as = "respond-async"
+			}
+			if as != "" && applied == "" { // the first one counts
+				wait, applied = asked, as
 			}
 		}
 	}
-	return applied, nil
+	return wait, applied, nil
 }

@@ -4,20 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/graphd/graphd/internal/graph"
-	"github.com/graphd/graphd/internal/graph/memory"
-	"github.com/graphd/graphd/internal/ingest"
-	"github.com/graphd/graphd/internal/normalize"
+	"github.com/graphd/graphd/internal/node"
 	"github.com/graphd/graphd/internal/telemetry"
 )
 
@@ -45,25 +47,27 @@ type api struct {
 	*testing.T
 	url    string
 	server *Server
-	store  graph.Store
+	node   *node.Node
 	log    *lockedBuffer
 	// stop ends the server as a signal does, and waits for it.
 	stop func() error
 }
 
-type setting func(*Options, *graph.Store)
+// setting changes a server before it begins.
+type setting func(*Options, *node.Options)
 
 func limits(change func(*Limits)) setting {
-	return func(o *Options, _ *graph.Store) { change(&o.Limits) }
+	return func(o *Options, _ *node.Options) { change(&o.Limits) }
 }
 
-func withBudget(bytes int64) setting {
-	return func(o *Options, s *graph.Store) { *s = memory.New(o.Pipeline.Decoder().Version(), bytes) }
-}
-
-// withStore lets a test stand between the server and its store.
+// withStore lets a test stand between the server and its graph.
 func withStore(wrap func(graph.Store) graph.Store) setting {
-	return func(_ *Options, s *graph.Store) { *s = wrap(*s) }
+	return func(_ *Options, n *node.Options) { n.Wrap = wrap }
+}
+
+// onDisk keeps log and graph on a file system.
+func onDisk(fs vfs.FS) setting {
+	return func(_ *Options, n *node.Options) { n.Store, n.Dir, n.FS = node.Embedded, "data", fs }
 }
 
 func serve(t *testing.T, settings ...setting) *api {
@@ -77,21 +81,22 @@ func serve(t *testing.T, settings ...setting) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := normalize.DefaultNameRules()
-	decoder, err := ingest.NewDecoder(ingest.Options{Names: names})
-	if err != nil {
+	opt := Options{Telemetry: tel, Logger: logger, Version: "test", Limits: DefaultLimits()}
+	nodeOpt := node.Options{InboxBytes: 1 << 20, Traces: tel.Traces, Meters: tel.Meters, Logger: logger}
+	for _, s := range settings {
+		s(&opt, &nodeOpt)
+	}
+	if opt.Node, err = node.Open(nodeOpt); err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{
-		Inbox: ingest.NewInbox(1 << 20), Names: names, Telemetry: tel, Logger: logger, Version: "test", Limits: DefaultLimits(),
-		Pipeline: ingest.NewPipeline(decoder, nil, nil, time.Now),
-	}
-	var store graph.Store = memory.New(decoder.Version(), 0)
-	for _, s := range settings {
-		s(&opt, &store)
-	}
-	store = graph.Instrument(store, tel.Traces, tel.Meters)
-	opt.Store, opt.Pipeline = store, ingest.NewPipeline(decoder, store, opt.Inbox, time.Now)
+	// After all that a test cleans up itself: what its store waits for.
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // nobody reads it any more
+		if err := opt.Node.Close(ctx); err != nil && !errors.Is(err, graph.ErrClosed) {
+			t.Error(err)
+		}
+	})
 	server, err := New(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +120,7 @@ func serve(t *testing.T, settings ...setting) *api {
 			t.Logf("log:\n%s", tail(log.String()))
 		}
 	})
-	return &api{T: t, url: "http://" + ln.Addr().String(), server: server, store: store, log: log, stop: stop}
+	return &api{T: t, url: "http://" + ln.Addr().String(), server: server, node: opt.Node, log: log, stop: stop}
 }
 
 func tail(s string) string { return s[max(0, len(s)-1500):] }
@@ -167,9 +172,25 @@ func (a *api) get(path string, headers ...string) *answer {
 	return a.send("GET", path, nil, headers...)
 }
 
+// post sends a body. It has the answer wait for the graph, unless the headers say
+// otherwise, so that what is read next shows it.
 func (a *api) post(path, body string, headers ...string) *answer {
 	a.Helper()
+	if !slices.Contains(headers, "Prefer") {
+		headers = append(headers, "Prefer", "wait=60")
+	}
 	return a.send("POST", path, strings.NewReader(body), headers...)
+}
+
+// settled waits until the graph shows all that was sent.
+func (a *api) settled() *api {
+	a.Helper()
+	ctx, cancel := context.WithTimeout(a.Context(), time.Minute)
+	defer cancel()
+	if err := a.node.Graph.Settled(ctx); err != nil {
+		a.Fatalf("the graph does not settle: %v", err)
+	}
+	return a
 }
 
 // is checks the status.

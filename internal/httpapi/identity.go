@@ -94,11 +94,11 @@ func (s *Server) postIdentity(c echo.Context, _ *query) error {
 	if err != nil {
 		return err
 	}
-	answer := identityAnswer{IdentityVersion: s.opt.Pipeline.Decoder().Version()}
+	answer := identityAnswer{IdentityVersion: s.opt.Node.Decoder.Version()}
 	var events []*fact.Event
 	var told []*Identity
 	if !bytes.HasPrefix(bytes.TrimLeft(body, "\ufeff \t\r\n"), []byte("[")) {
-		event, id, err := Identify(s.opt.Pipeline.Decoder(), body)
+		event, id, err := Identify(s.opt.Node.Decoder, body)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s *Server) postIdentity(c echo.Context, _ *query) error {
 			if err != nil {
 				return fail("invalid-body", []Fault{at("", len(body), err.Error())}, "Send one event, or a JSON array of events.")
 			}
-			event, id, err := Identify(s.opt.Pipeline.Decoder(), doc.Data)
+			event, id, err := Identify(s.opt.Node.Decoder, doc.Data)
 			if err != nil {
 				answer.Events = append(answer.Events, failureOf(err).Problem)
 				continue

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/graphd/graphd/internal/graph"
 	"github.com/graphd/graphd/internal/ingest"
@@ -55,12 +59,16 @@ func TestWeightCoversMemory(t *testing.T) {
 		"decompose": `"x":"` + repeat("e\u0301") + `"`,
 	} {
 		body := []byte(runEvent("START", "2026-03-01T10:00:00Z", uuid(1), "j", members))
-		peak := peakOf(func() {
-			if _, err := decoder.Decode(body); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-		// The collector runs behind: what is measured is more than what is held.
+		// The collector runs behind, the more so on a busy machine: what is measured is
+		// more than what is held, and the least of some is nearest to it.
+		peak := int64(math.MaxInt64)
+		for range 5 {
+			peak = min(peak, peakOf(func() {
+				if _, err := decoder.Decode(body); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}))
+		}
 		if w := weight(body); peak > w*5/4 {
 			t.Errorf("%s: %d bytes weigh %d, and took %d", name, len(body), w, peak)
 		}
@@ -216,46 +224,120 @@ func TestLongHeadersAreRefused(t *testing.T) {
 }
 
 func TestFullStore(t *testing.T) {
-	a := serve(t, withBudget(9000))
+	disk := &fullDisk{FS: vfs.NewMem()}
+	a := serve(t, onDisk(disk))
 	a.post("/api/v1/lineage", flow(1, "j", []string{"a"}, []string{"b"})).is(201)
-	p := a.post("/api/v1/lineage", flow(2, "k", []string{"a"}, []string{strings.Repeat("long", 1000)})).problem(503, "store-full", "-")
-	if p.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+	disk.full.Store(true)
+	// How much is free is asked for once a second.
+	n, p := 2, (*answer)(nil)
+	for begin := time.Now(); time.Since(begin) < 20*time.Second; n++ {
+		if p = a.post("/api/v1/lineage", flow(n, "k", []string{"a"}, []string{"b"})); p.status != 201 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	p.problem(503, "store-full", "-")
+	if p.header.Get("Retry-After") == "" || !strings.Contains(string(p.body), "--disk-budget") {
+		t.Errorf("the answer does not say when to try again, or what to do: %v %s", p.header, p.body)
+	}
+	a.post("/api/v1/lineage/batch", "["+flow(n, "k", nil, nil)+"]").problem(503, "store-full", "-")
 	if !strings.Contains(a.log.String(), "level=WARN") {
 		t.Error("the log does not warn of it")
 	}
 	// What it has it still recognises.
 	a.post("/api/v1/lineage", flow(1, "j", []string{"a"}, []string{"b"})).is(201).has("retry", "outcome")
 	a.get("/readyz").is(200)
+	if events := a.count(); events != n-1 {
+		t.Errorf("%d events, want %d", events, n-1)
+	}
 }
 
-// failing is a store whose writes fail after some.
+// fullDisk is a file system that says how much is free: nothing, if it is full, for
+// the log. The graph has room.
+type fullDisk struct {
+	vfs.FS
+	full atomic.Bool
+}
+
+func (d *fullDisk) GetDiskUsage(dir string) (vfs.DiskUsage, error) {
+	if d.full.Load() && strings.HasSuffix(dir, "ledger") {
+		return vfs.DiskUsage{TotalBytes: 1 << 40, UsedBytes: 1 << 40}, nil
+	}
+	return vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}, nil
+}
+
+// failing is a graph that cannot be written for a while.
 type failing struct {
 	graph.Store
-	mu   sync.Mutex
-	left int // writes that succeed
-	err  error
+	err atomic.Pointer[error] // nil: it can
 }
 
-func (f *failing) Write(ctx context.Context, d []graph.Delivery) ([]graph.Result, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.left--; f.left < 0 {
-		return nil, f.err
+func (f *failing) Write(ctx context.Context, b graph.Batch) ([]graph.Standing, error) {
+	if err := f.err.Load(); err != nil {
+		return nil, *err
 	}
-	return f.Store.Write(ctx, d)
+	return f.Store.Write(ctx, b)
 }
 
-func TestAStoreThatFailsIsAskedAgain(t *testing.T) {
-	a := serve(t, withStore(func(s graph.Store) graph.Store { return &failing{Store: s, err: errors.New("the disk is on fire")} }))
-	for range 2 {
-		p := a.post("/api/v1/lineage", flow(1, "j", []string{"a"}, []string{"b"})).problem(503, "unavailable", "-")
-		if p.header.Get("Retry-After") == "" || strings.Contains(string(p.body), "fire") {
-			t.Errorf("%v %s", p.header, p.body)
+// eventually waits for what happens in the background.
+func (a *api) eventually(what string, happened func() bool) {
+	a.Helper()
+	for begin := time.Now(); !happened(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			a.Fatalf("it did not happen: %s", what)
 		}
 	}
+}
+
+func TestAGraphThatFailsHoldsUpNoIntake(t *testing.T) {
+	f, fire := &failing{}, errors.New("the disk is on fire")
+	a := serve(t, withStore(func(s graph.Store) graph.Store { f.Store = s; return f }))
+	a.settled().get("/readyz").is(200)
+	f.err.Store(&fire)
+	one, two := flow(1, "j", []string{"a"}, []string{"b"}), flow(2, "j", []string{"a"}, []string{"c"})
+	a.post("/api/v1/lineage", one, "Prefer", "respond-async").is(201).has("accepted", "status").has("new", "outcome").has(nil, "run")
+	a.eventually("the projector notices", func() bool { return a.node.Graph.Stats().Failure != nil })
+	// Nobody waits any more for what does not come, however long he would.
+	a.post("/api/v1/lineage", two).is(201).has("accepted", "status").has("new", "outcome")
+	a.post("/api/v1/lineage", one).is(201).has("accepted", "status").has("retry", "outcome")
+	a.post("/api/v1/lineage/batch", "["+one+","+flow(3, "j", nil, nil)+"]").is(200).has("accepted", "receipts", 0, "status").has("accepted", "receipts", 1, "status")
+	for _, path := range []string{"/readyz", "/api/v1/snapshot"} {
+		p := a.get(path).problem(503, "unavailable", "-")
+		if p.header.Get("Retry-After") == "" || strings.Contains(string(p.body), "fire") || !strings.Contains(string(p.body), "does not follow the log") {
+			t.Errorf("%s: %v %s", path, p.header, p.body)
+		}
+	}
+	a.get("/api/v1/stats").is(200).has(0, "events").has(3, "log", "last").has(0, "log", "merged").has(3, "deliveries", "new").has(2, "deliveries", "retry")
 	if !strings.Contains(a.log.String(), "on fire") {
 		t.Error("the log does not tell the cause")
 	}
+	f.err.Store(nil)
+	a.eventually("the graph follows again", func() bool { return a.node.Graph.Stats().Failure == nil })
+	a.settled().get("/readyz").is(200)
+	a.get("/api/v1/stats").is(200).has(3, "events").has(3, "log", "merged").has(0, "log", "lagSeconds")
+	a.post("/api/v1/lineage", one).is(201).has("settled", "status")
+}
+
+func TestIntakeWorksWhileTheGraphIsOpened(t *testing.T) {
+	open := make(chan struct{})
+	opened := sync.OnceFunc(func() { close(open) })
+	a := serve(t, withStore(func(s graph.Store) graph.Store { <-open; return s }))
+	t.Cleanup(opened) // before the node is closed, which waits for it
+	one := flow(1, "j", []string{"a"}, []string{"b"})
+	a.post("/api/v1/lineage", one).is(201).has("accepted", "status").has("new", "outcome")
+	a.post("/api/v1/lineage", one).is(201).has("accepted", "status").has("retry", "outcome")
+	for _, path := range []string{"/readyz", "/api/v1/snapshot", "/api/v1/search?q=a"} {
+		p := a.get(path).problem(503, "unavailable", "-")
+		if p.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", path)
+		}
+	}
+	p := a.get("/api/v1/datasets").problem(503, "unavailable", "-")
+	if p.at("detail") != "The graph is being opened; events are taken in meanwhile. Ask again." {
+		t.Errorf("the answer does not say why: %s", p.body)
+	}
+	opened()
+	a.eventually("the graph is open", func() bool { return a.node.Graph.Stats().Found })
+	a.settled().get("/readyz").is(200)
+	a.get("/api/v1/datasets").is(200).has("a", "items", 0, "name")
 }

@@ -116,7 +116,7 @@ func (s *Server) getLineage(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	found, err := s.opt.Store.Lineage(c.Request().Context(), graph.LineageQuery{Root: root, Walk: walk})
+	found, err := s.opt.Node.Store.Lineage(c.Request().Context(), graph.LineageQuery{Root: root, Walk: walk})
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (s *Server) root(q *query) (root graph.Root, kind string) {
 
 // datasetKey finds the dataset behind a name as a producer sends it.
 func (s *Server) datasetKey(sent openlineage.Name) fact.ID {
-	entity, _, _ := s.opt.Names.Entity(sent)
+	entity, _, _ := s.opt.Node.Names.Entity(sent)
 	return fact.DatasetKey(entity)
 }
 

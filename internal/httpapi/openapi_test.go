@@ -138,7 +138,7 @@ func (d *document) check(t *testing.T, method, path string, a *answer) {
 		return
 	}
 	var v any = string(a.body)
-	if strings.HasSuffix(kind, "json") {
+	if strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json") {
 		if err := json.Unmarshal(a.body, &v); err != nil {
 			t.Errorf("%s %s: %v in %s", method, path, err, a.body)
 			return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/graphd/graphd/internal/graph"
 	"github.com/graphd/graphd/internal/ingest"
+	"github.com/graphd/graphd/internal/node"
 )
 
 // Problem is the body of every answer that is no success (RFC 9457).
@@ -135,8 +136,12 @@ func failureOf(err error) *failure {
 		return fail("invalid-parameter", []Fault{{Parameter: "cursor", Reason: "it was not given by this listing"}},
 			"Use a cursor only as the listing with the same filters gave it, or leave it out to begin anew.")
 	case errors.Is(err, graph.ErrFull):
-		return fail("store-full", nil, "The store's budget is used up, and nothing of this was kept. "+
-			"Send it again once there is room: give graphd a larger --memory-budget.").retry(fullPause).because(err)
+		return fail("store-full", nil, "The disk budget is used up or the disk is nearly full, and nothing of this was kept. "+
+			"Send it again once there is room: free disk space, or give graphd a larger --disk-budget.").retry(fullPause).because(err)
+	case errors.Is(err, node.ErrOpening):
+		return fail("unavailable", nil, "The graph is being opened; events are taken in meanwhile. Ask again.").retry(busyPause).because(err)
+	case errors.Is(err, graph.ErrFailed):
+		return fail("unavailable", nil, "The disk failed, and graphd ends. What was acknowledged is safe; a start recovers.").retry(busyPause).because(err)
 	case errors.Is(err, graph.ErrClosed):
 		return fail("unavailable", nil, "graphd is shutting down. Send it again.").retry(busyPause).because(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -48,7 +48,7 @@ func (s *Server) getRuns(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	found, err := s.opt.Store.Runs(c.Request().Context(), rq)
+	found, err := s.opt.Node.Store.Runs(c.Request().Context(), rq)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *Server) getRun(c echo.Context, q *query) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	r, err := s.opt.Store.Run(c.Request().Context(), id)
+	r, err := s.opt.Node.Store.Run(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}

@@ -19,18 +19,13 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/graphd/graphd/internal/graph"
-	"github.com/graphd/graphd/internal/ingest"
-	"github.com/graphd/graphd/internal/normalize"
+	"github.com/graphd/graphd/internal/node"
 	"github.com/graphd/graphd/internal/telemetry"
 )
 
 // Options are what a Server serves from.
 type Options struct {
-	Pipeline  *ingest.Pipeline
-	Inbox     *ingest.Inbox
-	Store     graph.Reader
-	Names     normalize.NameRules
+	Node      *node.Node
 	Telemetry *telemetry.Telemetry
 	Logger    *slog.Logger
 	// Version is the program's.
@@ -74,8 +69,13 @@ type Server struct {
 	keys   *idempotency
 	meter  *meter
 	origin *http.CrossOriginProtection
-	// draining is set when the server is about to end.
+	// draining is set when the server is about to end; then waits ends too, which
+	// ends whatever only waits.
 	draining atomic.Bool
+	waits    context.Context
+	endWaits context.CancelFunc
+	// snapshot has room for one: whoever writes a snapshot.
+	snapshot chan struct{}
 }
 
 // New returns a server.
@@ -83,7 +83,9 @@ func New(opt Options) (*Server, error) {
 	s := &Server{
 		opt: opt, limits: opt.Limits, log: opt.Logger, echo: echo.New(),
 		budget: newBudget(opt.Limits.Memory, opt.Limits.MemoryWait), origin: http.NewCrossOriginProtection(),
+		snapshot: make(chan struct{}, 1),
 	}
+	s.waits, s.endWaits = context.WithCancel(context.Background())
 	var err error
 	if s.keys, err = newIdempotency(opt.Limits.IdempotencyKeys); err != nil {
 		return nil, err
@@ -148,6 +150,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, drain time.Duration
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
+	s.endWaits()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := srv.Shutdown(stop); err != nil {

@@ -247,11 +247,14 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 
-func TestAClosedStoreIsUnavailable(t *testing.T) {
+func TestWhatIsClosedIsUnavailable(t *testing.T) {
 	a := serve(t)
-	a.store.Close()
-	a.post("/api/v1/lineage", flow(1, "j", nil, nil)).problem(503, "unavailable", "-")
+	a.settled().node.Store.Close()
+	a.post("/api/v1/lineage", flow(1, "j", nil, nil)).is(201).has("accepted", "status")
 	a.get("/api/v1/datasets").problem(503, "unavailable", "-")
 	a.get("/readyz").problem(503, "unavailable", "-")
+	a.node.Ledger.Close()
+	a.post("/api/v1/lineage", flow(2, "j", nil, nil)).problem(503, "unavailable", "-")
+	a.post("/api/v1/lineage/batch", "["+flow(2, "j", nil, nil)+"]").problem(503, "unavailable", "-")
 	a.get("/livez").is(200)
 }

@@ -52,7 +52,7 @@ type Episode struct {
 	// Said is what its events say together, nil if they name no dataset.
 	Said *Said
 	// digest identifies the moments that it was concluded from.
-	digest fact.ID
+	digest mark
 }
 
 // Asserts reports whether what the episode says counts as lineage. completed is
@@ -135,7 +135,7 @@ func readAttempt(a fact.Attempt, group []fact.Attempt, observations []fact.Obser
 	o.First, o.Last = moments[0].at, moments[len(moments)-1].at
 	o.readSlot(moments)
 
-	united := map[fact.ID]*Episode{}
+	united := map[mark]*Episode{}
 	if before != nil {
 		for i := range before.Episodes {
 			united[before.Episodes[i].digest] = &before.Episodes[i]
@@ -208,7 +208,7 @@ func differentSlots(moments []moment, best fact.Slot) bool {
 
 // closeEpisode adds the episode that moments make. united are the episodes whose
 // word is known.
-func (o *Own) closeEpisode(moments []moment, united map[fact.ID]*Episode) {
+func (o *Own) closeEpisode(moments []moment, united map[mark]*Episode) {
 	e := Episode{digest: digestOf(moments), State: Running, First: moments[0].at, Last: moments[len(moments)-1].at}
 	several := false
 	for _, m := range moments {
@@ -238,11 +238,19 @@ func (o *Own) closeEpisode(moments []moment, united map[fact.ID]*Episode) {
 	o.Episodes = append(o.Episodes, e)
 }
 
+// mark tells whether something is as it was: a part of a digest, of one row only.
+type mark [12]byte
+
+func markOf(id fact.ID) (m mark) {
+	copy(m[:], id[:])
+	return m
+}
+
 // digestOf identifies moments by what unite reads of them.
-func digestOf(moments []moment) fact.ID {
+func digestOf(moments []moment) mark {
 	k := make(keyBuilder, 0, len(moments)*(timeLen+2*idLen))
 	for _, m := range moments {
 		k = k.time(m.at).id(m.obs.Event).id(m.obs.Content)
 	}
-	return fact.HashBytes("moments", k)
+	return markOf(fact.HashBytes("moments", k))
 }

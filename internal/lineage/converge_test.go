@@ -98,7 +98,7 @@ func diverges(t testing.TB, seed uint64, bodies [][]byte) string {
 		if rounds(seed) == 1 {
 			break
 		}
-		now := lineage.Rows(st)
+		now := lineage.TableRows(st)
 		for table := range rows {
 			if round > 0 && !slices.Equal(rows[table], now[table]) {
 				return fmt.Sprintf("rows of %s:\n%s", table, diff(strings.Join(rows[table], "\n"), strings.Join(now[table], "\n")))

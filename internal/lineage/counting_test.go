@@ -12,9 +12,10 @@ type counted[V any] struct {
 	rows *int
 }
 
-func (c counted[V]) Get(key string) (V, bool) { *c.rows++; return c.Table.Get(key) }
-func (c counted[V]) Put(key string, row V)    { *c.rows++; c.Table.Put(key, row) }
-func (c counted[V]) Delete(key string)        { *c.rows++; c.Table.Delete(key) }
+func (c counted[V]) Get(key string) (V, bool)   { *c.rows++; return c.Table.Get(key) }
+func (c counted[V]) Put(key string, row V)      { *c.rows++; c.Table.Put(key, row) }
+func (c counted[V]) PutLater(key string, row V) { *c.rows++; c.Table.PutLater(key, row) }
+func (c counted[V]) Delete(key string)          { *c.rows++; c.Table.Delete(key) }
 
 func (c counted[V]) Scan(prefix, start string) iter.Seq2[string, V] {
 	return c.count(c.Table.Scan(prefix, start))
@@ -46,7 +47,10 @@ func count1[V any](t *Table[V], rows *int) { *t = counted[V]{*t, rows} }
 func CountRows(st *State) *int {
 	n := new(int)
 	count1(&st.Events, n)
+	count1(&st.EventBodies, n)
+	count1(&st.EntityBodies, n)
 	count1(&st.Observations, n)
+	count1(&st.Details, n)
 	count1(&st.Groups, n)
 	count1(&st.Declarations, n)
 	count1(&st.Datasets, n)
@@ -66,7 +70,6 @@ func CountRows(st *State) *int {
 	count1(&st.MemberFirst, n)
 	count1(&st.MemberLast, n)
 	count1(&st.Generations, n)
-	count1(&st.JobGenerations, n)
 	count1(&st.GenFirst, n)
 	count1(&st.GenLast, n)
 	count1(&st.JobFirst, n)

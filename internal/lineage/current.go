@@ -106,10 +106,8 @@ func (s *settlement) settleDeclaration(subject fact.ID, d *Declaration, dataset 
 		}
 		for output, items := range itemsOf(row.Said) {
 			s.outputs[jobOutput{job, output}] = true
-			for _, it := range items {
-				s.refs[it] += n
-			}
-			if n > 0 {
+			s.refer(row.Said, output, n)
+			if n > 0 && len(items) > 0 {
 				s.keep(row.Said, output)
 			}
 		}

@@ -51,6 +51,7 @@ func (st *State) Graph() *Graph {
 		g.Events[idAt(key, 0)] = c
 	}
 	for key, o := range st.Observations.Scan("", "") {
+		o.Detail, _ = st.Details.Get(key)
 		g.Observations[idAt(key, 0)] = append(g.Observations[idAt(key, 0)], o)
 	}
 	for _, observations := range g.Observations {

@@ -137,9 +137,9 @@ func BrokenRows(st *State, g *Graph) (wrong []string) {
 	return wrong
 }
 
-// Rows returns the rows of every table of a State, sorted: all that its facts
+// TableRows returns the rows of every table of a State, sorted: all that its facts
 // may determine and nothing else does.
-func Rows(st *State) map[string][]string {
+func TableRows(st *State) map[string][]string {
 	tables := map[string][]string{}
 	v := reflect.ValueOf(st).Elem()
 	for i := range v.NumField() {

@@ -1,7 +1,6 @@
 package lineage
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/graphd/graphd/internal/fact"
@@ -27,14 +26,17 @@ func (st *State) Merge(e *fact.Event) Merged {
 	old, known := st.Observations.Get(key)
 	if known {
 		obs = old.Merge(obs)
-		if obs.First == old.First && obs.Last == old.Last && obs.Detail == old.Detail {
-			return m
+		if detail, _ := st.Details.Get(key); e.Detail < detail {
+			st.Details.Put(key, e.Detail)
 		}
+		if obs.First == old.First && obs.Last == old.Last {
+			return m // another body, nothing to conclude from it
+		}
+	} else {
+		st.Details.Put(key, e.Detail)
 	}
+	obs.Detail = ""
 	st.Observations.Put(key, obs)
-	if known && obs.First == old.First && obs.Last == old.Last {
-		return m // another body, nothing to conclude from it
-	}
 	switch kind {
 	case fact.AttemptSubject:
 		st.joinGroup(e.Attempt)
@@ -78,16 +80,22 @@ func (st *State) mergeEvent(e *fact.Event) Merged {
 func (st *State) mergeNames(e *fact.Event) {
 	jobs, datasets := namedBy(e)
 	for _, n := range jobs {
-		if key := keyOf(fact.JobKey(n)).String(); !has(st.Jobs, key) {
-			st.Jobs.Put(key, n)
-			st.JobNames.Put(nameKey(n), idAt(key, 0))
-		}
+		st.mergeName(fact.JobEntity, fact.JobKey(n), n, st.Jobs, st.JobNames)
 	}
 	for _, n := range datasets {
-		if key := keyOf(fact.DatasetKey(n)).String(); !has(st.Datasets, key) {
-			st.Datasets.Put(key, n)
-			st.DatasetNames.Put(nameKey(n), idAt(key, 0))
-		}
+		st.mergeName(fact.DatasetEntity, fact.DatasetKey(n), n, st.Datasets, st.DatasetNames)
+	}
+}
+
+func (st *State) mergeName(kind fact.EntityKind, id fact.ID, n openlineage.Name, rows Table[openlineage.Name], names Table[fact.ID]) {
+	key := keyOf(id).String()
+	if has(rows, key) {
+		return
+	}
+	rows.Put(key, n)
+	names.Put(nameKey(n), id)
+	if st.NewName != nil {
+		st.NewName(kind, id, n)
 	}
 }
 
@@ -170,37 +178,53 @@ func (st *State) mergeFacets(e *fact.Event) {
 		row := newFacetRow(e.Facets[i], e.Time)
 		place := facetPlace(&row)
 		key := keyBuilder(place).id(row.Digest).String()
-		if old, ok := st.Facets.Get(key); ok {
+		old, ok := st.Facets.Get(key)
+		if ok {
 			merged := old.merge(row)
 			if merged.First == old.First && merged.Last == old.Last {
 				continue
 			}
 			row = merged
 		}
-		st.Facets.Put(key, row)
+		if ok {
+			st.Facets.PutLater(key, row)
+		} else {
+			st.Facets.Put(key, row)
+		}
 		if row.Invalid {
 			continue
 		}
-		now, ok := st.FacetsNow.Get(place)
-		if ok && !row.newer(&now) && row.Digest != now.Digest {
+		now, any := st.facetNow(place)
+		if any && (row.Digest == now.Digest || !row.newer(&now)) {
 			continue
 		}
-		st.FacetsNow.Put(place, row)
-		if row.Digest != now.Digest {
+		st.FacetsNow.Put(place, row.Digest)
+		if any {
 			st.link(&now, -1)
-			st.link(&row, 1)
 		}
+		st.link(&row, 1)
 	}
+}
+
+// facetNow returns the current value of a facet.
+func (st *State) facetNow(place string) (row FacetRow, ok bool) {
+	digest, ok := st.FacetsNow.Get(place)
+	if ok {
+		row, ok = st.Facets.Get(keyBuilder(place).id(digest).String())
+	}
+	return row, ok
 }
 
 // newFacetRow digests the value with whether it is valid: that can hang on a
 // field that is not part of the value.
 func newFacetRow(f fact.EntityFacet, at openlineage.Instant) FacetRow {
-	return FacetRow{EntityFacet: f, Digest: fact.Hash("facet", f.Value, fmt.Sprint(f.Invalid)), First: at, Last: at}
+	document := append(make([]byte, 0, len(f.Value)+1), flag(f.Invalid))
+	return FacetRow{EntityFacet: f, Digest: fact.HashBytes("facet", append(document, f.Value...)), First: at, Last: at}
 }
 
 func facetPlace(r *FacetRow) string {
-	return keyOf(r.Entity).id(fact.Hash("facet key", string(r.Kind), r.Key)).String()
+	document := append(make([]byte, 0, 64), r.Kind[0])
+	return keyOf(r.Entity).id(fact.HashBytes("facet key", append(document, r.Key...))).String()
 }
 
 func (r FacetRow) merge(q FacetRow) FacetRow {
@@ -284,6 +308,14 @@ func declarationKey(subject fact.ID, d declarationKind, o *fact.Observation) str
 // todo leaves work behind; the same work twice is one, which begins where the
 // earlier of the two does.
 func (st *State) todo(t Todo) {
+	key := t.key()
+	if old, ok := st.Todos.Get(key); ok && old.After <= t.After {
+		return
+	}
+	st.Todos.Put(key, t)
+}
+
+func (t Todo) key() string {
 	k := keyBuilder{byte(t.Kind)}
 	switch t.Kind {
 	case TodoTop:
@@ -293,8 +325,5 @@ func (st *State) todo(t Todo) {
 	default:
 		k = k.id(t.Attempt.Ref().Key())
 	}
-	if old, ok := st.Todos.Get(k.String()); ok && old.After <= t.After {
-		return
-	}
-	st.Todos.Put(k.String(), t)
+	return k.String()
 }

@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/graphd/graphd/internal/fact"
@@ -35,6 +36,21 @@ func (st *State) EntitiesFrom(kind fact.EntityKind, namespace string, after open
 		for _, id := range names.Scan(prefix, start) {
 			n, _ := rows.Get(keyOf(id).String())
 			if !yield(id, n) {
+				return
+			}
+		}
+	}
+}
+
+// Names yields every dataset or every job with its name, in no particular order.
+func (st *State) Names(kind fact.EntityKind) iter.Seq2[fact.ID, openlineage.Name] {
+	rows := st.Datasets
+	if kind == fact.JobEntity {
+		rows = st.Jobs
+	}
+	return func(yield func(fact.ID, openlineage.Name) bool) {
+		for key, name := range rows.Scan("", "") {
+			if !yield(idAt(key, 0), name) {
 				return
 			}
 		}

@@ -50,7 +50,7 @@ type Placement struct {
 	Cycle bool
 	// seen digests the whole way up: while it is the same, so is the placement of
 	// whoever stands below.
-	seen fact.ID
+	seen mark
 }
 
 // way is what place needs to find ancestors.
@@ -192,7 +192,7 @@ func uuid5(name []byte) (r RunID) {
 }
 
 // digest identifies what place saw of a way up.
-func digest(links []link) fact.ID {
+func digest(links []link) mark {
 	buf := make([]byte, 0, 128*len(links))
 	text := func(s string) {
 		buf = binary.AppendUvarint(buf, uint64(len(s)))
@@ -207,7 +207,7 @@ func digest(links []link) fact.ID {
 		text(l.parent.Job.Name)
 		text(l.parent.RunID)
 	}
-	return fact.HashBytes("way", buf)
+	return markOf(fact.HashBytes("way", buf))
 }
 
 func flag(b bool) byte {

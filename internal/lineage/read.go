@@ -37,7 +37,7 @@ func (st *State) AttemptsOf(id RunID) iter.Seq[*AttemptRow] {
 }
 
 // RunsNewestFirst yields logical runs, of one job or with the zero ID of all,
-// those with the latest event first, behind the run that after names.
+// those that began last first, behind the run that after names.
 func (st *State) RunsNewestFirst(job fact.ID, after *RunRow) iter.Seq[*RunRow] {
 	prefix, table := "", st.RunsByTime
 	if !job.IsZero() {
@@ -46,7 +46,7 @@ func (st *State) RunsNewestFirst(job fact.ID, after *RunRow) iter.Seq[*RunRow] {
 	return func(yield func(*RunRow) bool) {
 		rows := table.ScanBack(prefix)
 		if after != nil {
-			rows = table.ScanBefore(prefix, prefix+keyBuilder{}.time(after.Last).run(after.ID).String())
+			rows = table.ScanBefore(prefix, prefix+keyBuilder{}.time(after.First).run(after.ID).String())
 		}
 		for key := range rows {
 			if row := st.Run(runAt(key, len(prefix)+timeLen)); row != nil && !yield(row) {
@@ -59,8 +59,8 @@ func (st *State) RunsNewestFirst(job fact.ID, after *RunRow) iter.Seq[*RunRow] {
 // FacetsOf returns the current facets of an entity, by key; tombstones are left
 // out.
 func (st *State) FacetsOf(kind fact.EntityKind, entity fact.ID) (facets []FacetRow) {
-	for _, row := range st.FacetsNow.Scan(keyOf(entity).String(), "") {
-		if row.Kind == kind && row.Value != "" {
+	for place := range st.FacetsNow.Scan(keyOf(entity).String(), "") {
+		if row, ok := st.facetNow(place); ok && row.Kind == kind && row.Value != "" {
 			facets = append(facets, row)
 		}
 	}

@@ -70,6 +70,9 @@ type Said struct {
 	Reads []*Derivation
 	// Depends are the explicit relations between jobs.
 	Depends []Dependency
+
+	// kept is the digest under which a store keeps it, zero before it does.
+	kept fact.ID
 }
 
 // InputSaid is one dataset that is read.

@@ -19,7 +19,7 @@ func (st *State) Settle(limit int) int {
 	s := &settlement{
 		State: st,
 		runs:  map[RunID]bool{}, gens: map[fact.ID]bool{}, flags: map[fact.ID]genFlags{}, genOutputs: map[genOutput]bool{},
-		outputs: map[jobOutput]bool{}, pending: map[string]int{}, refs: map[item]int{},
+		outputs: map[jobOutput]bool{}, pending: map[string]int{}, refs: map[ref]int{},
 	}
 	var todos []Todo
 	var keys []string
@@ -54,7 +54,7 @@ type settlement struct {
 	genOutputs map[genOutput]bool
 	outputs    map[jobOutput]bool
 	pending    map[string]int // of Current: by how much its rows change
-	refs       map[item]int   // by how much Refs change
+	refs       map[ref]int    // by how much Refs change
 }
 
 // genFlags are what the candidates of a generation have of it.
@@ -233,9 +233,17 @@ func (s *settlement) cascade(a fact.Attempt, old, row *AttemptRow) {
 	ref := fact.Attempt{Job: a.Job, RunID: a.RunID, Map: fact.NoMap}
 	switch {
 	case old == nil || row == nil || old.Placement.seen != row.Placement.seen:
-		s.todo(Todo{Kind: TodoChildren, Attempt: ref})
+		s.todoIfAny(s.Children, Todo{Kind: TodoChildren, Attempt: ref})
 	case old.Completed != row.Completed:
-		s.todo(Todo{Kind: TodoRunning, Attempt: ref})
+		s.todoIfAny(s.RunningChildren, Todo{Kind: TodoRunning, Attempt: ref})
+	}
+}
+
+// todoIfAny leaves a Todo for the children of an attempt, if it has any. One that
+// comes later finds the attempt as it is now.
+func (s *settlement) todoIfAny(children Table[fact.Attempt], t Todo) {
+	if _, _, any := first(children.Scan(keyOf(t.Attempt.Ref().Key()).String(), "")); any {
+		s.todo(t)
 	}
 }
 

@@ -30,11 +30,14 @@ func (s *settlement) settleRuns() {
 	}
 }
 
-// indexRun keeps the indexes by time of the last event.
+// indexRun keeps the indexes by time of the first event, which seldom moves.
 func (s *settlement) indexRun(old, row *RunRow) {
 	keys := func(r *RunRow) (byTime, byJob string) {
-		byTime = keyBuilder{}.time(r.Last).run(r.ID).String()
+		byTime = keyBuilder{}.time(r.First).run(r.ID).String()
 		return byTime, keyOf(fact.JobKey(r.Job)).String() + byTime
+	}
+	if old != nil && row != nil && old.First == row.First {
+		return
 	}
 	if old != nil {
 		byTime, byJob := keys(old)
@@ -197,11 +200,41 @@ func (s *settlement) write(w wordRow) {
 // support notes that the words for an output of a generation gained or lost
 // items; settleSupports applies it.
 func (s *settlement) support(w wordRow, n int) {
-	for _, it := range w.items {
-		s.refs[it] += n
-		if n > 0 {
-			s.keep(w.said, w.output)
+	s.refer(w.said, w.output, n)
+	if n > 0 && len(w.items) > 0 {
+		s.keep(w.said, w.output)
+	}
+}
+
+// ref is an item under the job whose it is, zero for one of no job's own.
+type ref struct {
+	home fact.ID
+	item
+}
+
+func (r ref) key() string { return keyOf(r.home).String() + r.item.key() }
+
+// refer notes that somebody asserts or declares, or with n = -1 no longer does, what
+// is said of an output.
+func (s *settlement) refer(said *Said, output fact.ID, n int) {
+	derivations := said.Reads
+	if output == readsOutput {
+		for _, d := range said.Depends {
+			s.refs[ref{item: item{dependencyItem, d.ID}}] += n
 		}
+	} else {
+		i := slices.IndexFunc(said.Outputs, func(o OutputSaid) bool { return o.ID == output })
+		o := &said.Outputs[i]
+		derivations = o.Derivations
+		if o.Mapping != nil {
+			s.refs[ref{fact.JobKey(o.Mapping.Job), item{mappingItem, o.Mapping.ID}}] += n
+		}
+		if o.Rename != nil {
+			s.refs[ref{item: item{renameItem, o.Rename.ID}}] += n
+		}
+	}
+	for _, d := range derivations {
+		s.refs[ref{fact.JobKey(d.Job), item{derivationItem, d.ID}}] += n
 	}
 }
 
@@ -265,22 +298,40 @@ func (s *settlement) dateGeneration(id fact.ID) {
 	}
 	job := fact.JobKey(g.Job)
 	before := s.lastBeginning(job)
-	if has(s.JobGenerations, keyOf(job, id).String()) {
-		s.JobFirst.Delete(keyOf(job).time(g.First).id(id).String())
-		s.JobLast.Delete(keyOf(job).time(g.Last).id(id).String())
-	}
-	if g.Runs == 0 {
-		s.JobGenerations.Delete(keyOf(job, id).String())
-	} else {
+	old := g
+	if g.Runs > 0 {
 		firstKey, _, _ := first(s.GenFirst.Scan(key, ""))
 		lastKey, _, _ := first(s.GenLast.ScanBack(key))
 		g.First, g.Last = timeAt(firstKey, idLen), timeAt(lastKey, idLen)
-		s.JobFirst.Put(keyOf(job).time(g.First).id(id).String(), struct{}{})
-		s.JobLast.Put(keyOf(job).time(g.Last).id(id).String(), struct{}{})
-		s.JobGenerations.Put(keyOf(job, id).String(), struct{}{})
 		s.Generations.Put(key, g)
 	}
-	if after := s.lastBeginning(job); after != before {
+	// A generation that is not dated yet has a First of zero and is in none.
+	index := func(t Table[struct{}], was, is openlineage.Instant) {
+		if g.Runs > 0 && was == is {
+			return
+		}
+		if !old.First.IsZero() {
+			t.Delete(keyOf(job).time(was).id(id).String())
+		}
+		if g.Runs > 0 {
+			t.Put(keyOf(job).time(is).id(id).String(), struct{}{})
+		}
+	}
+	index(s.JobFirst, old.First, g.First)
+	if g.listed = s.mayBeOpen(&g, key); g.listed != old.listed {
+		s.Generations.Put(key, g)
+	}
+	if old.listed && (!g.listed || old.Last != g.Last) {
+		s.JobLast.Delete(keyOf(job).time(old.Last).id(id).String())
+	}
+	if g.listed && (!old.listed || old.Last != g.Last) {
+		s.JobLast.Put(keyOf(job).time(g.Last).id(id).String(), struct{}{})
+	}
+	after := before
+	if old.First != g.First || g.Runs == 0 {
+		after = s.lastBeginning(job)
+	}
+	if after != before {
 		low, high := before, after
 		if after.Before(before) {
 			low, high = after, before
@@ -292,6 +343,16 @@ func (s *settlement) dateGeneration(id fact.ID) {
 			s.gens[idAt(k, idLen+timeLen)] = true
 		}
 	}
+}
+
+// mayBeOpen reports whether a generation is open as long as no other one of its job
+// began after its last event. Those that may are listed in JobLast.
+func (s *settlement) mayBeOpen(g *GenerationRow, key string) bool {
+	if g.Runs == 0 || g.Finished == 0 {
+		return g.Runs > 0
+	}
+	_, _, held := first(s.OpenTops.Scan(key, ""))
+	return held
 }
 
 // lastBeginning returns the latest first event time of a job's generations.
@@ -315,8 +376,7 @@ func (s *settlement) openGeneration(id fact.ID) {
 		return
 	}
 	s.noteFlags(&g, id)
-	_, _, held := first(s.OpenTops.Scan(key, ""))
-	open := (g.Finished == 0 || held) && !s.lastBeginning(fact.JobKey(g.Job)).After(g.Last)
+	open := s.mayBeOpen(&g, key) && !s.lastBeginning(fact.JobKey(g.Job)).After(g.Last)
 	if open != g.Open {
 		g.Open = open
 		s.Generations.Put(key, g)

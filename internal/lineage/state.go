@@ -14,10 +14,16 @@ import (
 type State struct {
 	// Version is the identity version that names of logical runs carry.
 	Version string
+	// NewName, if set, is told of each dataset and job that is named for the first
+	// time.
+	NewName func(fact.EntityKind, fact.ID, openlineage.Name)
 
 	// Facts.
 	Events       Table[Contents]         // event
-	Observations Table[fact.Observation] // subject, hash of observation key
+	EventBodies  Table[struct{}]         // event, place in the log
+	EntityBodies Table[struct{}]         // job of a run or job event, or dataset of a dataset event; place in the log
+	Observations Table[fact.Observation] // subject, hash of observation key; without Detail
+	Details      Table[string]           // the same -> Detail
 	Groups       Table[fact.Attempt]     // run reference, map index -> attempt as events name it
 	Declarations Table[fact.Observation] // job or dataset, kind, last time, event, content
 	Datasets     Table[openlineage.Name] // dataset
@@ -25,7 +31,7 @@ type State struct {
 	DatasetNames Table[fact.ID]          // namespace, name -> dataset
 	JobNames     Table[fact.ID]          // namespace, name -> job
 	Facets       Table[FacetRow]         // entity, hash of facet key, digest of value
-	FacetsNow    Table[FacetRow]         // entity, hash of facet key
+	FacetsNow    Table[fact.ID]          // entity, hash of facet key -> digest of the current value
 
 	// Runs.
 	Attempts        Table[*AttemptRow]   // attempt
@@ -33,17 +39,16 @@ type State struct {
 	RunningChildren Table[fact.Attempt]  // the same, of attempts that run
 	Runs            Table[*RunRow]       // run
 	Tallies         Table[tally]         // run
-	RunsByTime      Table[struct{}]      // last time, run
-	JobRuns         Table[struct{}]      // job, last time, run
+	RunsByTime      Table[struct{}]      // first time, run
+	JobRuns         Table[struct{}]      // job, first time, run
 	Members         Table[fact.ID]       // run, order -> attempt
 	MemberFirst     Table[struct{}]      // run, first time, attempt
 	MemberLast      Table[struct{}]      // run, last time, attempt
 	Generations     Table[GenerationRow] // generation
-	JobGenerations  Table[struct{}]      // job, generation
 	GenFirst        Table[struct{}]      // generation, first time, run
 	GenLast         Table[struct{}]      // generation, last time, run
 	JobFirst        Table[struct{}]      // job, first time, generation
-	JobLast         Table[struct{}]      // job, last time, generation
+	JobLast         Table[struct{}]      // job, last time, generation that may be open
 	Tops            Table[int]           // top run, generation -> runs
 	OpenTops        Table[struct{}]      // generation, top run
 
@@ -56,7 +61,7 @@ type State struct {
 	Declared       Table[*Declaration] // job, or dataset after the zero ID
 	Current        Table[int]          // job, output, item -> generations and declarations
 	Writes         Table[struct{}]     // output, time, dropped, generation, run, place in word
-	Refs           Table[int]          // item -> words and declarations
+	Refs           Table[int]          // job whose it is or none, item -> words and declarations
 	Derivations    Table[*Derivation]  // derivation
 	Mappings       Table[*Mapping]     // mapping
 	Dependencies   Table[Dependency]   // dependency
@@ -69,6 +74,8 @@ type State struct {
 	DependsNow     Table[int]          // dependency -> jobs
 	Links          Table[int]          // dataset, dataset -> facets and renames
 	Todos          Table[Todo]         // kind, what
+
+	stored *builder // nil where the tables are in memory
 }
 
 // Degree counts the current derivations at a dataset, so that a walk that stops
@@ -84,31 +91,6 @@ type Contents struct {
 	Kind    openlineage.Kind
 	Digests []fact.ID
 }
-
-// NewMemory returns an empty State in memory.
-func NewMemory(version string) *State {
-	return &State{
-		Version: version,
-		Events:  memory[Contents](), Observations: memory[fact.Observation](), Groups: memory[fact.Attempt](),
-		Declarations: memory[fact.Observation](), Datasets: memory[openlineage.Name](), Jobs: memory[openlineage.Name](),
-		DatasetNames: memory[fact.ID](), JobNames: memory[fact.ID](),
-		Facets: memory[FacetRow](), FacetsNow: memory[FacetRow](),
-		Attempts: memory[*AttemptRow](), Children: memory[fact.Attempt](), RunningChildren: memory[fact.Attempt](),
-		Runs: memory[*RunRow](), Tallies: memory[tally](), RunsByTime: memory[struct{}](), JobRuns: memory[struct{}](), Members: memory[fact.ID](),
-		MemberFirst: memory[struct{}](), MemberLast: memory[struct{}](),
-		Generations: memory[GenerationRow](), JobGenerations: memory[struct{}](),
-		GenFirst: memory[struct{}](), GenLast: memory[struct{}](), JobFirst: memory[struct{}](), JobLast: memory[struct{}](),
-		Tops: memory[int](), OpenTops: memory[struct{}](),
-		Words: memory[[]item](), Supports: memory[int](), GenOutputs: memory[candidate](), Candidates: memory[struct{}](),
-		Selected: memory[Selection](), Declared: memory[*Declaration](), Current: memory[int](), Writes: memory[struct{}](),
-		Refs: memory[int](), Derivations: memory[*Derivation](), Mappings: memory[*Mapping](),
-		Dependencies: memory[Dependency](), Renames: memory[*Rename](),
-		JobDerivations: memory[int](), Upstream: memory[int](), Downstream: memory[int](), Fields: memory[FieldRow](), Degrees: memory[Degree](), DependsNow: memory[int](),
-		Links: memory[int](), Todos: memory[Todo](),
-	}
-}
-
-func memory[V any]() Table[V] { return &memoryTable[V]{} }
 
 // FacetRow is one value that a facet of an entity ever had, with the first and
 // last event time that gave it. The one with the greatest (last time, digest)
@@ -138,6 +120,8 @@ type GenerationRow struct {
 	Finished    int
 	Backfills   int
 	First, Last openlineage.Instant
+	// listed says that it is in JobLast.
+	listed bool
 }
 
 // Backfill reports whether the generation is of a backfill.

@@ -8,16 +8,18 @@ import (
 )
 
 // Table is one ordered set of rows of a State, read and written by Settle. A
-// driver implements it over its store; Memory is the reference.
+// State has its tables in memory (NewMemory) or over a driver's Rows (NewStored).
 //
 // Rows are ordered bytewise by key. A row put is seen by every later read of
 // the same State. Scans see the table as it was when they began; a caller does
-// not write to the table that it scans. A store that fails makes the driver's
-// State unusable (State.Fail): reads then return nothing, and nothing may be
-// committed.
+// not write to the table that it scans.
 type Table[V any] interface {
 	Get(key string) (V, bool)
 	Put(key string, row V)
+	// PutLater is Put of a row that may be lost in a crash together with everything
+	// that the same log has said since: it need not be on disk before the log's
+	// position is. A row that changes with every event is written once for many.
+	PutLater(key string, row V)
 	Delete(key string)
 	// Scan yields the rows whose key begins with prefix, from the first one whose
 	// key is at least start ("" for all), ascending.
@@ -33,9 +35,10 @@ type Table[V any] interface {
 // memoryTable is a Table in memory.
 type memoryTable[V any] struct{ rows btree.Map[string, V] }
 
-func (t *memoryTable[V]) Get(key string) (V, bool) { return t.rows.Get(key) }
-func (t *memoryTable[V]) Put(key string, row V)    { t.rows.Set(key, row) }
-func (t *memoryTable[V]) Delete(key string)        { t.rows.Delete(key) }
+func (t *memoryTable[V]) Get(key string) (V, bool)   { return t.rows.Get(key) }
+func (t *memoryTable[V]) Put(key string, row V)      { t.rows.Set(key, row) }
+func (t *memoryTable[V]) PutLater(key string, row V) { t.rows.Set(key, row) }
+func (t *memoryTable[V]) Delete(key string)          { t.rows.Delete(key) }
 
 func (t *memoryTable[V]) Scan(prefix, start string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {

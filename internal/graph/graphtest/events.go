@@ -54,16 +54,6 @@ func runIO(job, runID, eventType string, second int, runFacets string, inputs, o
 		eventType, at(second), header, quote(runID), facets(runFacets), quote(job), datasets(inputs), datasets(outputs))
 }
 
-// described is a run event whose job has a documentation and an integration:
-// the one may drift, another of the other is a collision.
-func described(job, runID, eventType string, second int, integration, documentation string) []byte {
-	const base = `"_producer":"https://example.com/p","_schemaURL":"https://example.com/s"`
-	members := fmt.Sprintf(`"documentation":{%s,"description":%q},"jobType":{%s,"processingType":"BATCH","integration":%q}`,
-		base, documentation, base, integration)
-	return fmt.Appendf(nil, `{"eventType":%q,"eventTime":%q,%s,"run":{"runId":%q},"job":{"namespace":"jobs","name":%q%s}}`,
-		eventType, at(second), header, runID, job, facets(members))
-}
-
 // symlinks is a facet that gives a dataset another name.
 func symlinks(other string) string {
 	return fmt.Sprintf(`"symlinks":{"_producer":"https://example.com/p","_schemaURL":"https://example.com/s","identifiers":[{"namespace":"db","name":%q,"type":"TABLE"}]}`, other)

@@ -25,9 +25,13 @@ import (
 
 // Driver says how the suite gets at a driver.
 type Driver struct {
-	// Open returns an empty store for events of an identity version, closed when
-	// the test ends. A budget above 0 bounds the bytes that it may keep.
-	Open func(t *testing.T, version string, budget int64) graph.Store
+	// Open returns an empty store for events of an identity version, closed when the
+	// test ends. The bodies of its log are in archive.
+	Open func(t *testing.T, version string, archive graph.Archive) graph.Store
+	// Crash returns what is left of a store after a crash at this moment, as somebody
+	// finds it who opens it again; it may be called while the store is in use. Nil for
+	// a driver that keeps nothing.
+	Crash func(t *testing.T, s graph.Store) graph.Store
 	// Serial says that only one store can be open at a time.
 	Serial bool
 }
@@ -39,16 +43,17 @@ func Run(t *testing.T, d Driver) {
 		name string
 		test func(*testing.T)
 	}{
-		{"outcomes", s.outcomes},
-		{"results name runs", s.results},
+		{"standings name runs", s.standings},
 		{"random streams equal Fold", s.randomStreams},
 		{"recorded streams equal Fold", s.recordedStreams},
+		{"crashes", s.crashes},
 		{"concurrent writers", s.concurrentWriters},
 		{"one event from many writers", s.oneEventManyWriters},
 		{"reads while writing", s.readsWhileWriting},
-		{"a budget that is used up", s.budget},
+		{"positions", s.positions},
 		{"errors", s.errors},
 		{"listings page", s.listings},
+		{"search", s.search},
 		{"events filter", s.eventFilters},
 		{"entities", s.entities},
 		{"walks over diamonds", s.diamonds},
@@ -82,39 +87,122 @@ func decoder(t *testing.T) *ingest.Decoder {
 // received is the moment at which the suite's deliveries arrive.
 var received = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
-func (s *suite) open(t *testing.T) graph.Store {
-	t.Helper()
-	return s.Open(t, s.decoder.Version(), 0)
+// store is a store under test with the log that feeds it.
+type store struct {
+	graph.Store
+	log *log
 }
 
-// deliver makes a delivery of each body that is an event.
-func (s *suite) deliver(t *testing.T, bodies ...[]byte) (out []graph.Delivery) {
+func (s *suite) open(t *testing.T) *store {
+	t.Helper()
+	l := &log{}
+	return &store{s.Open(t, s.decoder.Version(), l), l}
+}
+
+// log is the bodies that a store is given, in their order: its archive.
+type log struct {
+	mu     sync.Mutex
+	bodies []graph.LoggedEvent
+}
+
+const logName = "the log"
+
+// append adds events to the log.
+func (l *log) append(events ...graph.LoggedEvent) (batch graph.Batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch.Log = logName
+	for _, e := range events {
+		e.Sequence = uint64(len(l.bodies)) + 1
+		e.Received, e.Outcome = received, graph.New
+		l.bodies = append(l.bodies, e)
+		batch.Through = e.Sequence
+		batch.Deliveries = append(batch.Deliveries, graph.Delivery{Sequence: e.Sequence, Event: e.Event})
+	}
+	return batch
+}
+
+// from returns the log behind a position.
+func (l *log) from(position uint64) (batch graph.Batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch = graph.Batch{Log: logName, Through: uint64(len(l.bodies))}
+	for _, e := range l.bodies[min(position, batch.Through):] {
+		batch.Deliveries = append(batch.Deliveries, graph.Delivery{Sequence: e.Sequence, Event: e.Event})
+	}
+	return batch
+}
+
+// Event implements graph.Archive.
+func (l *log) Event(sequence uint64) (graph.LoggedEvent, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sequence == 0 || sequence > uint64(len(l.bodies)) {
+		return graph.LoggedEvent{}, graph.ErrNotFound
+	}
+	return l.bodies[sequence-1], nil
+}
+
+// decode returns the events of bodies.
+func (s *suite) decode(t *testing.T, bodies ...[]byte) (out []graph.LoggedEvent) {
 	t.Helper()
 	for _, b := range bodies {
 		e, err := s.decoder.Decode(b)
 		if err != nil {
 			t.Fatalf("decoding %s: %v", b, err)
 		}
-		out = append(out, graph.Delivery{Event: e, Payload: b, Received: received})
+		out = append(out, graph.LoggedEvent{Event: e, Payload: b})
 	}
 	return out
 }
 
-func (s *suite) write(t *testing.T, store graph.Store, bodies ...[]byte) []graph.Result {
+// write writes bodies, settles all that follows and returns what their attempts
+// are settled as.
+func (s *suite) write(t *testing.T, store *store, bodies ...[]byte) []graph.Standing {
 	t.Helper()
-	results, err := store.Write(t.Context(), s.deliver(t, bodies...))
+	events := s.decode(t, bodies...)
+	written, err := store.Write(t.Context(), store.log.append(events...))
 	if err != nil {
 		t.Fatalf("writing: %v", err)
 	}
-	return results
+	settle(t, store)
+	var attempts []fact.Attempt
+	for _, e := range events {
+		attempts = append(attempts, e.Attempt)
+	}
+	standings, err := store.Standings(t.Context(), attempts)
+	if err != nil {
+		t.Fatalf("reading standings: %v", err)
+	}
+	for i := range written {
+		// Its run may be another one since: of a parent that the same batch told of.
+		if !standings[i].Settled || written[i].Settled && standings[i].Attempt != written[i].Attempt {
+			t.Errorf("Write said that event %d stands as %v, then it stood as %v", i, written[i], standings[i])
+		}
+	}
+	return standings
+}
+
+func settle(t *testing.T, store graph.Store) {
+	t.Helper()
+	for range 100_000 {
+		more, err := store.Settle(t.Context())
+		if err != nil {
+			t.Fatalf("settling: %v", err)
+		}
+		if !more {
+			return
+		}
+	}
+	t.Fatal("settling does not end")
 }
 
 // fold returns the snapshot that the bodies must give.
 func (s *suite) fold(t *testing.T, bodies [][]byte) string {
 	t.Helper()
 	var events []*fact.Event
-	for _, d := range s.deliver(t, bodies...) {
-		events = append(events, d.Event)
+	for _, e := range s.decode(t, bodies...) {
+		events = append(events, e.Event)
 	}
 	var b bytes.Buffer
 	if err := lineage.Fold(s.decoder.Version(), events).WriteSnapshot(&b); err != nil {
@@ -123,7 +211,7 @@ func (s *suite) fold(t *testing.T, bodies [][]byte) string {
 	return b.String()
 }
 
-func snapshot(t *testing.T, store graph.Store) string {
+func snapshot(t *testing.T, store graph.Reader) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := store.Snapshot(t.Context(), &b); err != nil {
@@ -163,41 +251,7 @@ func equal(t *testing.T, got, want string) {
 	t.Fatalf("the snapshot (%d lines) is not that of Fold (%d lines)", len(g), len(w))
 }
 
-func (s *suite) outcomes(t *testing.T) {
-	store := s.open(t)
-	for i, c := range []struct {
-		body []byte
-		want graph.Outcome
-	}{
-		{described("j", "r1", "START", 1, "x", "a"), graph.New},
-		{described("j", "r1", "START", 1, "x", "a"), graph.Retry},
-		{described("j", "r1", "START", 2, "x", "a"), graph.Equivalent},
-		{described("j", "r1", "START", 2, "x", "b"), graph.Redescribed},
-		{described("j", "r1", "START", 3, "x", "b"), graph.Equivalent},
-		{described("j", "r1", "START", 3, "y", "b"), graph.Collision},
-		{described("j", "r1", "START", 3, "y", "b"), graph.Retry},
-		{described("j", "r2", "START", 1, "x", "a"), graph.New},
-	} {
-		if got := s.write(t, store, c.body)[0].Outcome; got != c.want {
-			t.Errorf("delivery %d: outcome %s, want %s", i+1, got, c.want)
-		}
-	}
-	stats, err := store.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[graph.Outcome]int64{graph.New: 2, graph.Retry: 2, graph.Equivalent: 2, graph.Redescribed: 1, graph.Collision: 1}
-	for outcome, n := range want {
-		if stats.Deliveries[outcome] != n {
-			t.Errorf("%d deliveries counted as %s, want %d", stats.Deliveries[outcome], outcome, n)
-		}
-	}
-	if stats.Events != 2 {
-		t.Errorf("%d events, want 2", stats.Events)
-	}
-}
-
-func (s *suite) results(t *testing.T) {
+func (s *suite) standings(t *testing.T) {
 	store := s.open(t)
 	first := s.write(t, store, run("j", "r1", "START", 1, nominal))[0]
 	second := s.write(t, store, run("j", "r2", "START", 2, nominal))[0]
@@ -207,8 +261,8 @@ func (s *suite) results(t *testing.T) {
 	if first.Attempt == second.Attempt {
 		t.Error("two tries of one slot are one attempt")
 	}
-	if !second.FirstSeen.Equal(received) || second.FirstEventTime.String() != "2026-11-30T00:00:01Z" {
-		t.Errorf("the event was first seen %s with event time %s", second.FirstSeen, second.FirstEventTime)
+	if !first.Settled || !second.Settled {
+		t.Error("an attempt is not settled though nothing is pending")
 	}
 	r, err := store.Run(t.Context(), first.Run)
 	if err != nil {
@@ -216,6 +270,10 @@ func (s *suite) results(t *testing.T) {
 	}
 	if len(r.Members) != 2 || r.Members[0].Key != second.Attempt {
 		t.Errorf("run %s has %d attempts, newest %s; want 2, newest %s", r.ID, len(r.Members), r.Members[0].Key, second.Attempt)
+	}
+	unknown, err := store.Standings(t.Context(), []fact.Attempt{{RunID: "nobody", Map: fact.NoMap}})
+	if err != nil || len(unknown) != 1 || !unknown[0].Run.IsZero() || !unknown[0].Attempt.IsZero() {
+		t.Errorf("an attempt never heard of stands as %v (%v)", unknown, err)
 	}
 }
 
@@ -259,31 +317,32 @@ func (s *suite) recordedStreams(t *testing.T) {
 	}
 }
 
-func (s *suite) concurrentWriters(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 0))
-	var bodies [][]byte
+// manyBodies returns the bodies of ten random streams.
+func manyBodies(seed uint64) (bodies [][]byte) {
+	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10 {
 		bodies = append(bodies, lineagetest.Stream(rng, 40)...)
 	}
-	deliveries := s.deliver(t, bodies...)
+	return bodies
+}
+
+// concurrentWriters write the same events in different orders, each in a lane of
+// its own.
+func (s *suite) concurrentWriters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 0))
+	bodies := manyBodies(11)
 	store := s.open(t)
-	const writers = 8
-	outcomes := make([]map[graph.Outcome]int, writers)
+	all := store.log.append(s.decode(t, bodies...)...).Deliveries
 	var wg sync.WaitGroup
-	for w := range writers {
-		mine := slices.Clone(deliveries)
+	for lane := range 8 {
+		mine := slices.Clone(all)
 		rng.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
-		outcomes[w] = map[graph.Outcome]int{}
 		wg.Go(func() {
 			for len(mine) > 0 {
 				n := min(7, len(mine))
-				results, err := store.Write(context.Background(), mine[:n])
-				if err != nil {
-					t.Errorf("writer %d: %v", w, err)
+				if _, err := store.Write(context.Background(), graph.Batch{Log: logName, Lane: lane, Deliveries: mine[:n]}); err != nil {
+					t.Errorf("lane %d: %v", lane, err)
 					return
-				}
-				for _, r := range results {
-					outcomes[w][r.Outcome]++
 				}
 				mine = mine[n:]
 			}
@@ -291,65 +350,45 @@ func (s *suite) concurrentWriters(t *testing.T) {
 	}
 	wg.Wait()
 	equal(t, snapshot(t, store), s.fold(t, bodies))
-	events, distinct := map[fact.ID]bool{}, map[fact.ID]bool{}
-	for _, d := range deliveries {
-		events[d.Event.ID], distinct[d.Event.Body] = true, true
-	}
-	total := map[graph.Outcome]int{}
-	for _, o := range outcomes {
-		for outcome, n := range o {
-			total[outcome] += n
-		}
-	}
-	if total[graph.New] != len(events) {
-		t.Errorf("%d deliveries were new, want one for each of %d events", total[graph.New], len(events))
-	}
-	if got, want := total[graph.Retry], writers*len(deliveries)-len(distinct); got != want {
-		t.Errorf("%d deliveries were retries, want %d", got, want)
-	}
 }
 
 func (s *suite) oneEventManyWriters(t *testing.T) {
 	store := s.open(t)
-	delivery := s.deliver(t, run("j", "r", "START", 1, ""))
+	body := run("j", "r", "START", 1, "")
+	batch := store.log.append(s.decode(t, body)...)
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	outcomes := map[graph.Outcome]int{}
 	for range 16 {
 		wg.Go(func() {
 			for range 20 {
-				results, err := store.Write(context.Background(), delivery)
-				if err != nil {
+				if _, err := store.Write(context.Background(), batch); err != nil {
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				outcomes[results[0].Outcome]++
-				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	if outcomes[graph.New] != 1 || outcomes[graph.Retry] != 319 {
-		t.Errorf("outcomes %v, want 1 new and 319 retry", outcomes)
+	equal(t, snapshot(t, store), s.fold(t, [][]byte{body}))
+	stats, err := store.Stats(t.Context())
+	if err != nil || stats.Events != 1 || stats.Attempts != 1 || stats.Settling != 0 {
+		t.Errorf("one event written 320 times is %+v (%v)", stats, err)
+	}
+	events, err := store.Events(t.Context(), graph.EventQuery{Paging: graph.Paging{Limit: 10}})
+	if err != nil || len(events.Items) != 1 {
+		t.Errorf("%d bodies are listed (%v), want one", len(events.Items), err)
 	}
 }
 
 func (s *suite) readsWhileWriting(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 0))
-	var bodies [][]byte
-	for range 10 {
-		bodies = append(bodies, lineagetest.Stream(rng, 40)...)
-	}
-	deliveries := s.deliver(t, bodies...)
+	bodies := manyBodies(7)
 	store := s.open(t)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() { s.readAll(t, store, done) })
 	}
-	for i := range deliveries {
-		if _, err := store.Write(t.Context(), deliveries[i:i+1]); err != nil {
+	for _, e := range s.decode(t, bodies...) {
+		if _, err := store.Write(t.Context(), store.log.append(e)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -360,7 +399,7 @@ func (s *suite) readsWhileWriting(t *testing.T) {
 
 // readAll reads everything there is until done. Whatever the moment, an answer
 // holds together: its edges end at its nodes.
-func (s *suite) readAll(t *testing.T, store graph.Store, done <-chan struct{}) {
+func (s *suite) readAll(t *testing.T, store graph.Reader, done <-chan struct{}) {
 	ctx := context.Background()
 	for {
 		select {

@@ -1,11 +1,12 @@
 package graphtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/graphd/graphd/internal/fact"
 	"github.com/graphd/graphd/internal/graph"
@@ -18,45 +19,6 @@ func dataset(name string) fact.ID {
 }
 
 func job(name string) fact.ID { return fact.JobKey(openlineage.Name{Namespace: "jobs", Name: name}) }
-
-func (s *suite) budget(t *testing.T) {
-	store := s.Open(t, s.decoder.Version(), 100_000)
-	kept := 0
-	var full error
-	for i := range 1000 {
-		if _, full = store.Write(t.Context(), s.deliver(t, run("j", fmt.Sprint("r", i), "START", 1, ""))); full != nil {
-			break
-		}
-		kept++
-	}
-	if !errors.Is(full, graph.ErrFull) {
-		t.Fatalf("after %d events: error %v, want ErrFull", kept, full)
-	}
-	// A call for which there is no room leaves nothing, not even its beginning, and
-	// what is kept is settled.
-	var many [][]byte
-	for i := range 40 {
-		many = append(many, run("other", fmt.Sprint("x", i), "START", 1, ""))
-	}
-	half := s.Open(t, s.decoder.Version(), 100_000)
-	s.write(t, half, run("j", "r", "START", 1, ""))
-	if _, err := half.Write(t.Context(), s.deliver(t, many...)); !errors.Is(err, graph.ErrFull) {
-		t.Errorf("a call that is too large: error %v, want ErrFull", err)
-	}
-	if stats, err := half.Stats(t.Context()); err != nil || stats.Events != 1 || stats.Runs != 1 || stats.Settling != 0 {
-		t.Errorf("after a call that was too large: %+v (%v), want the one event before it, settled", stats, err)
-	}
-	if got := s.write(t, store, run("j", "r0", "START", 1, ""))[0].Outcome; got != graph.Retry {
-		t.Errorf("a retry of what is kept was %s, want %s: it takes no room", got, graph.Retry)
-	}
-	stats, err := store.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats.Events != kept || stats.Bytes > stats.Budget {
-		t.Errorf("%d events in %d of %d bytes, want the %d acknowledged ones within the budget", stats.Events, stats.Bytes, stats.Budget, kept)
-	}
-}
 
 func (s *suite) errors(t *testing.T) {
 	store := s.open(t)
@@ -90,7 +52,7 @@ func (s *suite) errors(t *testing.T) {
 
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = store.Write(gone, s.deliver(t, run("j", "r2", "START", 1, "")))
+	_, err = store.Write(gone, store.log.append(s.decode(t, run("j", "r2", "START", 1, ""))...))
 	check("a write nobody waits for", err, context.Canceled)
 	_, err = store.Stats(gone)
 	check("a read nobody waits for", err, context.Canceled)
@@ -98,8 +60,10 @@ func (s *suite) errors(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatalf("closing: %v", err)
 	}
-	_, err = store.Write(ctx, s.deliver(t, run("j", "r3", "START", 1, "")))
+	_, err = store.Write(ctx, store.log.append(s.decode(t, run("j", "r3", "START", 1, ""))...))
 	check("a write after Close", err, graph.ErrClosed)
+	_, err = store.Settle(ctx)
+	check("settling after Close", err, graph.ErrClosed)
 	_, err = store.Stats(ctx)
 	check("a read after Close", err, graph.ErrClosed)
 }
@@ -157,8 +121,8 @@ func (s *suite) listings(t *testing.T) {
 		if len(runs) != len(names) {
 			t.Errorf("runs by %d: %d, want %d", size, len(runs), len(names))
 		}
-		if !slices.IsSortedFunc(runs, func(a, b *lineage.RunRow) int { return b.Last.Compare(a.Last) }) {
-			t.Errorf("runs by %d are not those with the latest event first", size)
+		if !slices.IsSortedFunc(runs, func(a, b *lineage.RunRow) int { return b.First.Compare(a.First) }) {
+			t.Errorf("runs by %d are not those that began last first", size)
 		}
 	}
 	only := collect(t, 2, func(p graph.Paging) (graph.Page[graph.Entity], error) {
@@ -177,7 +141,10 @@ func (s *suite) eventFilters(t *testing.T) {
 	store := s.open(t)
 	s.write(t, store, complete("j", 1, []string{"A"}, []string{"B"})...)
 	s.write(t, store, complete("k", 3, []string{"B"}, []string{"C"})...)
-	again := s.write(t, store, complete("k", 3, []string{"B"}, []string{"C"})...)
+	again, err := store.Standings(t.Context(), []fact.Attempt{{Job: openlineage.Name{Namespace: "jobs", Name: "k"}, RunID: "k-3", Map: fact.NoMap}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		what string
 		q    graph.EventQuery
@@ -201,7 +168,7 @@ func (s *suite) eventFilters(t *testing.T) {
 			if len(got) != c.want {
 				t.Errorf("events %s by %d: %d, want %d", c.what, size, len(got), c.want)
 			}
-			if !slices.IsSortedFunc(got, func(a, b graph.LoggedEvent) int { return int(b.Sequence - a.Sequence) }) {
+			if !slices.IsSortedFunc(got, func(a, b graph.LoggedEvent) int { return cmp.Compare(b.Sequence, a.Sequence) }) {
 				t.Errorf("events %s are not those received last first", c.what)
 			}
 		}
@@ -215,9 +182,54 @@ func (s *suite) eventFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := complete("k", 3, []string{"B"}, []string{"C"})[1]
-	if len(bodies) != 1 || string(bodies[0].Payload) != string(want) || bodies[0].Deliveries != 2 {
-		t.Errorf("the event has %d bodies; the first was delivered %d times: %s", len(bodies), bodies[0].Deliveries, bodies[0].Payload)
+	if len(bodies) != 1 || string(bodies[0].Payload) != string(want) {
+		t.Errorf("the event has %d bodies, the first is %s", len(bodies), bodies[0].Payload)
 	}
+}
+
+func (s *suite) search(t *testing.T) {
+	store := s.open(t)
+	s.write(t, store, complete("load orders", 1, []string{"raw.orders"}, []string{"mart.orders_daily"})...)
+	s.write(t, store, complete("other", 3, nil, []string{"mart.customers"})...)
+	for _, c := range []struct {
+		q    graph.SearchQuery
+		want []string
+	}{
+		{graph.SearchQuery{Text: "ORDERS", Kind: fact.DatasetEntity}, []string{"raw.orders", "mart.orders_daily"}},
+		{graph.SearchQuery{Text: "orders", Kind: fact.JobEntity}, []string{"load orders"}},
+		{graph.SearchQuery{Text: "ustom"}, []string{"mart.customers"}},
+		{graph.SearchQuery{Text: "mart", Namespace: "elsewhere"}, nil},
+	} {
+		c.q.Limit = 10
+		for _, store := range s.reopened(t, store) {
+			found, err := store.Search(t.Context(), c.q)
+			for range 1000 { // an index that is being made
+				if err != nil || !found.Indexing {
+					break
+				}
+				time.Sleep(time.Millisecond)
+				found, err = store.Search(t.Context(), c.q)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, h := range found.Hits {
+				got = append(got, h.Name.Name)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("search for %+v: %q, want %q", c.q, got, c.want)
+			}
+		}
+	}
+}
+
+// reopened returns a store, and what a crash of it leaves.
+func (s *suite) reopened(t *testing.T, old *store) []*store {
+	if s.Crash == nil {
+		return []*store{old}
+	}
+	return []*store{old, s.crash(t, old)}
 }
 
 func (s *suite) entities(t *testing.T) {

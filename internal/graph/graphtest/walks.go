@@ -9,7 +9,7 @@ import (
 	"github.com/graphd/graphd/internal/lineage"
 )
 
-func (s *suite) walk(t *testing.T, store graph.Store, root graph.Root, w lineage.Walk) *graph.Lineage {
+func (s *suite) walk(t *testing.T, store graph.Reader, root graph.Root, w lineage.Walk) *graph.Lineage {
 	t.Helper()
 	a, err := store.Lineage(t.Context(), graph.LineageQuery{Root: root, Walk: w})
 	if err != nil {

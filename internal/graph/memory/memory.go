@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/graphd/graphd/internal/fact"
 	"github.com/graphd/graphd/internal/graph"
+	"github.com/graphd/graphd/internal/graph/query"
 	"github.com/graphd/graphd/internal/lineage"
+	"github.com/graphd/graphd/internal/namesearch"
+	"github.com/graphd/graphd/internal/openlineage"
 )
 
 // settleAtOnce bounds the Todos done under one lock, so that reads and other
@@ -21,170 +23,98 @@ const settleAtOnce = 200
 
 // Store implements graph.Store.
 type Store struct {
-	mu     sync.RWMutex
-	closed bool
-	state  *lineage.State
-	bodies map[fact.ID]int // body digest -> index in log
-	drifts map[drift]bool
-	firsts map[fact.ID][]int // event -> its bodies in log, first first
-	log    []logged
-	stats  map[graph.Outcome]int64
-	bytes  int64
-	budget int64
+	mu        sync.RWMutex
+	closed    bool
+	state     *lineage.State
+	archive   graph.Archive
+	names     *namesearch.Index
+	positions map[lane]uint64
+	last      uint64 // place in the log
 }
 
-// drift is one set of drifting fields seen under an event's content.
-type drift struct{ event, content, drift fact.ID }
-
-// logged is a distinct body.
-type logged struct {
-	event      *fact.Event
-	payload    []byte
-	received   time.Time
-	outcome    graph.Outcome
-	deliveries int
+type lane struct {
+	log    string
+	number int
 }
 
-// eventOverhead is about what a new body takes beside its payload.
-const eventOverhead = 4096
-
-// New returns an empty store. version is the identity version of the events
-// that will be written; budget bounds the bytes of what is kept, 0 for no bound.
-func New(version string, budget int64) *Store {
-	return &Store{
-		state: lineage.NewMemory(version), bodies: map[fact.ID]int{}, drifts: map[drift]bool{}, firsts: map[fact.ID][]int{},
-		stats: map[graph.Outcome]int64{}, budget: budget,
+// New returns an empty store. version is the identity version of the events that
+// will be written; archive has the bodies of the log.
+func New(version string, archive graph.Archive) *Store {
+	s := &Store{
+		state: lineage.NewMemory(version), archive: archive, names: namesearch.New(), positions: map[lane]uint64{},
 	}
+	s.state.NewName = func(kind fact.EntityKind, id fact.ID, name openlineage.Name) {
+		s.names.Add(namesearch.Entry{Kind: kind, ID: id, Name: name})
+	}
+	return s
 }
 
-// Write implements graph.Writer. Room for all that is new is taken before
-// anything is merged, so that a call for which there is none leaves nothing.
-func (s *Store) Write(ctx context.Context, deliveries []graph.Delivery) ([]graph.Result, error) {
-	reserved, err := s.reserve(deliveries)
-	if err != nil {
-		return nil, fmt.Errorf("writing %d events: %w", len(deliveries), err)
+// Write implements graph.Writer.
+func (s *Store) Write(ctx context.Context, b graph.Batch) ([]graph.Standing, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("writing %d events: %w", len(b.Deliveries), err)
 	}
-	results := make([]graph.Result, len(deliveries))
-	for i := range deliveries {
-		if err = ctx.Err(); err == nil {
-			var taken int64
-			taken, err = s.merge(&deliveries[i], &results[i])
-			reserved -= taken
-		}
-		if err != nil {
-			err = fmt.Errorf("writing event %d of %d: %w", i+1, len(deliveries), err)
-			break
-		}
-	}
-	s.mu.Lock()
-	s.bytes -= reserved
-	s.mu.Unlock()
-	// What was merged is settled even if the caller has gone: nobody else would.
-	for s.settle() {
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for i := range deliveries {
-		if row := s.state.AttemptOf(deliveries[i].Event.Attempt); row != nil {
-			results[i].Run, results[i].Attempt = row.Run, row.Key
-		}
-	}
-	return results, nil
-}
-
-// reserve takes the bytes that the bodies not known yet need.
-func (s *Store) reserve(deliveries []graph.Delivery) (size int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return 0, graph.ErrClosed
+		return nil, graph.ErrClosed
 	}
-	counted := map[fact.ID]bool{}
-	for i := range deliveries {
-		body := deliveries[i].Event.Body
-		if _, known := s.bodies[body]; !known && !counted[body] {
-			counted[body] = true
-			size += sizeOf(&deliveries[i])
+	for _, d := range b.Deliveries {
+		s.state.Merge(d.Event)
+		if d.Sequence > 0 {
+			s.state.Log(d.Event, d.Sequence)
+			s.last = max(s.last, d.Sequence)
 		}
 	}
-	if s.budget > 0 && size > 0 && s.bytes+size > s.budget {
-		return 0, fmt.Errorf("%w: %d of %d bytes are used and %d more are needed", graph.ErrFull, s.bytes, s.budget, size)
+	if l := (lane{b.Log, b.Lane}); b.Through > s.positions[l] {
+		s.positions[l] = b.Through
 	}
-	s.bytes += size
-	return size, nil
+	s.state.Settle(settleAtOnce)
+	return query.Standings(s.state, b.Deliveries), nil
 }
 
-func sizeOf(d *graph.Delivery) int64 { return int64(len(d.Payload)) + eventOverhead }
-
-func (s *Store) settle() (more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Settle(settleAtOnce) > 0
-}
-
-// merge keeps one delivery and merges its event. It returns what that took of
-// what was reserved.
-func (s *Store) merge(d *graph.Delivery, r *graph.Result) (taken int64, err error) {
+// Settle implements graph.Writer.
+func (s *Store) Settle(ctx context.Context) (more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, fmt.Errorf("settling: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return 0, graph.ErrClosed
+		return false, graph.ErrClosed
 	}
-	e := d.Event
-	if i, known := s.bodies[e.Body]; known {
-		s.log[i].deliveries++
-		r.Outcome = graph.Retry
-	} else {
-		taken = sizeOf(d)
-		r.Outcome = s.outcome(e, s.state.Merge(e))
-		s.bodies[e.Body] = len(s.log)
-		s.firsts[e.ID] = append(s.firsts[e.ID], len(s.log))
-		s.log = append(s.log, logged{event: e, payload: d.Payload, received: d.Received, outcome: r.Outcome, deliveries: 1})
-	}
-	s.stats[r.Outcome]++
-	first := &s.log[s.firsts[e.ID][0]]
-	r.FirstSeen, r.FirstEventTime = first.received, first.event.Time
-	return taken, nil
+	s.state.Settle(settleAtOnce)
+	return s.state.Pending(1) > 0, nil
 }
 
-// outcome says what a body not seen before did.
-func (s *Store) outcome(e *fact.Event, m lineage.Merged) graph.Outcome {
-	key := drift{e.ID, e.Content, e.Drift}
-	same := s.drifts[key]
-	s.drifts[key] = true
-	switch {
-	case m.NewEvent:
-		return graph.New
-	case m.NewContent:
-		return graph.Collision
-	case same:
-		return graph.Equivalent
-	}
-	return graph.Redescribed
+// Position implements graph.Writer.
+func (s *Store) Position(ctx context.Context, log string, number int) (position uint64, err error) {
+	err = s.read(ctx, func(*query.View) error {
+		position = s.positions[lane{log, number}]
+		return nil
+	})
+	return position, err
 }
 
 // Snapshot implements graph.Reader.
 func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
 	for {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("waiting for the graph to settle: %w", err)
-		}
 		s.mu.Lock()
 		if s.closed {
 			s.mu.Unlock()
 			return graph.ErrClosed
 		}
-		if s.state.Settle(settleAtOnce) > 0 {
-			s.mu.Unlock()
-			continue
+		if s.state.Settle(settleAtOnce) == 0 {
+			break
 		}
-		g := s.state.Graph()
 		s.mu.Unlock()
-		return g.WriteSnapshot(w)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("waiting for the graph to settle: %w", err)
+		}
 	}
+	g := s.state.Graph()
+	s.mu.Unlock()
+	return g.WriteSnapshot(w)
 }
 
 // Close implements graph.Store.
@@ -195,8 +125,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// read runs f over the state of one moment.
-func (s *Store) read(ctx context.Context, f func(*lineage.State) error) error {
+// read runs f over the graph of one moment.
+func (s *Store) read(ctx context.Context, f func(*query.View) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -205,5 +135,74 @@ func (s *Store) read(ctx context.Context, f func(*lineage.State) error) error {
 	if s.closed {
 		return graph.ErrClosed
 	}
-	return f(s.state)
+	return f(&query.View{State: s.state, Archive: s.archive, Names: s.names})
+}
+
+// answer runs one read.
+func answer[T any](ctx context.Context, s *Store, f func(*query.View) (T, error)) (out T, err error) {
+	err = s.read(ctx, func(v *query.View) error {
+		out, err = f(v)
+		return err
+	})
+	return out, err
+}
+
+// Lineage implements graph.Reader.
+func (s *Store) Lineage(ctx context.Context, q graph.LineageQuery) (*graph.Lineage, error) {
+	return answer(ctx, s, func(v *query.View) (*graph.Lineage, error) { return v.Lineage(q) })
+}
+
+// Datasets implements graph.Reader.
+func (s *Store) Datasets(ctx context.Context, q graph.EntityQuery) (graph.Page[graph.Entity], error) {
+	return answer(ctx, s, func(v *query.View) (graph.Page[graph.Entity], error) { return v.Entities(fact.DatasetEntity, q) })
+}
+
+// Jobs implements graph.Reader.
+func (s *Store) Jobs(ctx context.Context, q graph.EntityQuery) (graph.Page[graph.Entity], error) {
+	return answer(ctx, s, func(v *query.View) (graph.Page[graph.Entity], error) { return v.Entities(fact.JobEntity, q) })
+}
+
+// Dataset implements graph.Reader.
+func (s *Store) Dataset(ctx context.Context, id fact.ID) (*graph.Dataset, error) {
+	return answer(ctx, s, func(v *query.View) (*graph.Dataset, error) { return v.Dataset(id) })
+}
+
+// Job implements graph.Reader.
+func (s *Store) Job(ctx context.Context, id fact.ID) (*graph.Job, error) {
+	return answer(ctx, s, func(v *query.View) (*graph.Job, error) { return v.Job(id) })
+}
+
+// Search implements graph.Reader.
+func (s *Store) Search(ctx context.Context, q graph.SearchQuery) (graph.Found, error) {
+	return answer(ctx, s, func(v *query.View) (graph.Found, error) { return v.Search(q), nil })
+}
+
+// Runs implements graph.Reader.
+func (s *Store) Runs(ctx context.Context, q graph.RunQuery) (graph.Page[*lineage.RunRow], error) {
+	return answer(ctx, s, func(v *query.View) (graph.Page[*lineage.RunRow], error) { return v.Runs(q) })
+}
+
+// Run implements graph.Reader.
+func (s *Store) Run(ctx context.Context, id lineage.RunID) (*graph.Run, error) {
+	return answer(ctx, s, func(v *query.View) (*graph.Run, error) { return v.Run(id) })
+}
+
+// Standings implements graph.Reader.
+func (s *Store) Standings(ctx context.Context, attempts []fact.Attempt) ([]graph.Standing, error) {
+	return answer(ctx, s, func(v *query.View) ([]graph.Standing, error) { return v.Standings(attempts), nil })
+}
+
+// Events implements graph.Reader.
+func (s *Store) Events(ctx context.Context, q graph.EventQuery) (graph.Page[graph.LoggedEvent], error) {
+	return answer(ctx, s, func(v *query.View) (graph.Page[graph.LoggedEvent], error) { return v.Events(q, s.last) })
+}
+
+// Event implements graph.Reader.
+func (s *Store) Event(ctx context.Context, id fact.ID) ([]graph.LoggedEvent, error) {
+	return answer(ctx, s, func(v *query.View) ([]graph.LoggedEvent, error) { return v.Event(id) })
+}
+
+// Stats implements graph.Reader.
+func (s *Store) Stats(ctx context.Context) (graph.Stats, error) {
+	return answer(ctx, s, func(v *query.View) (graph.Stats, error) { return v.Stats(), nil })
 }

@@ -9,8 +9,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	graphtest.Run(t, graphtest.Driver{Open: func(t *testing.T, version string, budget int64) graph.Store {
-		store := memory.New(version, budget)
+	graphtest.Run(t, graphtest.Driver{Open: func(t *testing.T, version string, archive graph.Archive) graph.Store {
+		store := memory.New(version, archive)
 		t.Cleanup(func() {
 			if err := store.Close(); err != nil {
 				t.Error(err)

@@ -1,0 +1,236 @@
+// Package node puts one process's parts together: the ledger, the graph store
+// that follows it, and the pipeline that feeds them. Commands and tests open the
+// same one.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/graphd/graphd/internal/graph"
+	"github.com/graphd/graphd/internal/graph/embedded"
+	"github.com/graphd/graphd/internal/graph/memory"
+	"github.com/graphd/graphd/internal/ingest"
+	"github.com/graphd/graphd/internal/ledger"
+	"github.com/graphd/graphd/internal/normalize"
+	"github.com/graphd/graphd/internal/projection"
+)
+
+// The stores.
+const (
+	// Embedded keeps the graph on disk, beside the ledger.
+	Embedded = "embedded"
+	// Memory keeps everything in memory, the ledger too: it is gone with the process.
+	Memory = "memory"
+)
+
+// Options of a node. The zero value is one in memory with the shipped rules.
+type Options struct {
+	// Store is Embedded or Memory, by default the latter.
+	Store string
+	// Dir is the data directory of an embedded store: the ledger is in its ledger/,
+	// the graph in its graph/.
+	Dir string
+	// Names are the name rules, by default the shipped ones.
+	Names *normalize.NameRules
+	// Decoder reads the events by Names; default: one of its own. To make one takes
+	// 50 ms, which tests that open many nodes want to do once.
+	Decoder *ingest.Decoder
+	// Budget bounds what is kept, in bytes: on disk, or in memory the log. 0 for no
+	// bound. With it used up, intake says graph.ErrFull.
+	Budget int64
+	// CacheBytes bounds the memory of the ledger and, again, of an embedded graph: the
+	// blocks and memtables of each, the table of recent bodies a quarter of it.
+	// Default: what each takes by itself (ledger.Options, embedded.Options).
+	CacheBytes int64
+	// InboxBytes bounds what is kept of rejected bodies. Default 16 MiB.
+	InboxBytes int
+	// Traces and Meters are told what the store does. Default: nobody.
+	Traces trace.TracerProvider
+	Meters metric.MeterProvider
+	// Logger is told what goes wrong. Default: nobody.
+	Logger *slog.Logger
+	// FS is the file system, by default the operating system's.
+	FS vfs.FS
+	// Now is the clock, by default time.Now.
+	Now func() time.Time
+	// KeepGraph says that a graph of other rules is an error, and is not made anew
+	// from the log: for whoever only wants to read.
+	KeepGraph bool
+	// Wrap lets a test stand between the parts and the graph store.
+	Wrap func(graph.Store) graph.Store
+}
+
+// Node is one process's parts.
+type Node struct {
+	Decoder  *ingest.Decoder
+	Names    normalize.NameRules
+	Ledger   *ledger.Ledger
+	Graph    *projection.Projector
+	Store    graph.Store
+	Pipeline *ingest.Pipeline
+	Inbox    *ingest.Inbox
+
+	now    func() time.Time
+	failed chan struct{} // closed when cause is set
+	once   sync.Once
+	cause  error
+	closed chan struct{} // closed by shut
+	shut   func()
+}
+
+// Open opens the ledger, and in the background the graph: intake works as soon as
+// Open returns, whatever the graph's size; reads wait for it. Errors: ledger.Err...,
+// wrapped, with what to do about it.
+func Open(opt Options) (*Node, error) {
+	n := &Node{Names: normalize.DefaultNameRules(), failed: make(chan struct{}), closed: make(chan struct{})}
+	if opt.Names != nil {
+		n.Names = *opt.Names
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Traces == nil {
+		opt.Traces = tracenoop.NewTracerProvider()
+	}
+	if opt.Meters == nil {
+		opt.Meters = metricnoop.NewMeterProvider()
+	}
+	if opt.InboxBytes == 0 {
+		opt.InboxBytes = 16 << 20
+	}
+	n.now = opt.Now
+	n.shut = sync.OnceFunc(func() { close(n.closed) })
+	var err error
+	if n.Decoder = opt.Decoder; n.Decoder == nil {
+		if n.Decoder, err = ingest.NewDecoder(ingest.Options{Names: n.Names}); err != nil {
+			return nil, err
+		}
+	}
+	log := ledger.Options{
+		DiskBudget: opt.Budget, CacheBytes: opt.CacheBytes, RecentBytes: opt.CacheBytes / 4, Now: opt.Now, FS: opt.FS, Logger: opt.Logger,
+	}
+	dir := filepath.Join(opt.Dir, "ledger")
+	switch opt.Store {
+	case Embedded:
+	case Memory, "":
+		log.FS, dir = vfs.NewMem(), "ledger"
+		log.CacheBytes = 8 << 20 // the files are in memory
+	default:
+		return nil, fmt.Errorf("store %q: want %s or %s", opt.Store, Embedded, Memory)
+	}
+	if n.Ledger, err = ledger.Open(dir, log); err != nil {
+		return nil, err
+	}
+	go n.watch(n.Ledger.Failed(), ledger.ErrFailed)
+	archive := projection.Archive{Log: n.Ledger, Decode: n.Decoder.Decode}
+	n.Store = graph.Instrument(openLater(opt.Logger, func() (graph.Store, error) {
+		store, err := openStore(n, opt, archive)
+		if errors.Is(err, graph.ErrFailed) {
+			n.fail(err)
+		}
+		if err == nil && opt.Wrap != nil {
+			store = opt.Wrap(store)
+		}
+		return store, err
+	}), opt.Traces, opt.Meters)
+	n.Graph = projection.Start(projection.Options{
+		Log: n.Ledger, Store: n.Store, Decode: n.Decoder.Decode, Logger: opt.Logger, Now: opt.Now,
+	})
+	n.Inbox = ingest.NewInbox(opt.InboxBytes)
+	n.Pipeline = ingest.NewPipeline(n.Decoder, n.Ledger, n.Graph, n.Inbox, opt.Now)
+	if err := n.observe(opt.Meters); err != nil {
+		opt.Logger.Warn("some metrics are missing", "error", err)
+	}
+	return n, nil
+}
+
+func openStore(n *Node, opt Options, archive graph.Archive) (graph.Store, error) {
+	if opt.Store != Embedded {
+		return memory.New(n.Decoder.Version(), archive), nil
+	}
+	dir := filepath.Join(opt.Dir, "graph")
+	with := embedded.Options{
+		Version: n.Decoder.Version(), Names: n.Names.Digest().String(), Archive: archive, CacheBytes: opt.CacheBytes,
+		FS: opt.FS, Logger: opt.Logger,
+	}
+	store, err := openEmbedded(n, dir, with)
+	if !errors.Is(err, embedded.ErrVersion) || n.Ledger.First() > 1 || opt.KeepGraph {
+		return store, err
+	}
+	// The rules changed, and the log has all that there is: the graph is made anew.
+	opt.Logger.Warn("the graph is made anew from the log", "because", err)
+	fs := opt.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	if err := fs.RemoveAll(dir); err != nil {
+		return nil, fmt.Errorf("removing the graph of other rules: %w", err)
+	}
+	return openEmbedded(n, dir, with)
+}
+
+func openEmbedded(n *Node, dir string, opt embedded.Options) (graph.Store, error) {
+	store, err := embedded.Open(dir, opt)
+	if err != nil {
+		return nil, err
+	}
+	go n.watch(store.Failed(), graph.ErrFailed)
+	return store, nil
+}
+
+// watch waits until a part has stopped.
+func (n *Node) watch(stopped <-chan struct{}, cause error) {
+	select {
+	case <-stopped:
+		n.fail(cause)
+	case <-n.closed:
+	}
+}
+
+func (n *Node) fail(cause error) {
+	n.once.Do(func() {
+		n.cause = cause
+		close(n.failed)
+	})
+}
+
+// Failed is closed when the ledger or the graph has stopped after an error of the
+// disk: the process should end, and start again, which recovers.
+func (n *Node) Failed() <-chan struct{} { return n.failed }
+
+// Failure says which of them has: ledger.ErrFailed or graph.ErrFailed; nil while
+// Failed is open.
+func (n *Node) Failure() error {
+	select {
+	case <-n.failed:
+		return n.cause
+	default:
+		return nil
+	}
+}
+
+// Close ends the node: what was acknowledged is on disk; the graph is given until
+// ctx ends to come to the end of the log, and follows on from where it is at the
+// next start.
+func (n *Node) Close(ctx context.Context) error {
+	// An error says that it did not get there: it will.
+	_ = n.Graph.Settled(ctx)
+	n.Graph.Close()
+	n.shut()
+	return errors.Join(n.Store.Close(), n.Ledger.Close())
+}
