@@ -80,8 +80,9 @@ func TestNobodyWaitsForAFailedStore(t *testing.T) {
 		_, err := l.Counts(time.Time{})
 		errs <- err
 	}()
-	go func() { errs <- l.Truncate(2) }()
-	time.Sleep(50 * time.Millisecond) // all are inside by now
+	time.Sleep(50 * time.Millisecond)     // all are inside by now
+	go func() { errs <- l.Truncate(2) }() // behind the readers, which it would overtake
+	time.Sleep(50 * time.Millisecond)
 	l.stop.Fail(errInjected)
 	for range cap(errs) {
 		select {
