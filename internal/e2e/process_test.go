@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -23,15 +24,21 @@ type process struct {
 	stderr *bytes.Buffer
 }
 
-// freePort returns an address that nobody listens on.
+// freePort returns an address that nobody listens on, nor gets for a connection
+// while a server that had it is down.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if ln, err := net.Listen("tcp", address); err == nil {
+			if err := ln.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // start starts graphd and returns when it has said where it serves.
@@ -64,9 +71,16 @@ func (p *process) kill() {
 	}
 }
 
-// post sends one event and returns the status, 0 if there was no answer.
+// post sends one event, not waiting for the graph, and returns the status, 0 if
+// there was no answer.
 func post(client *http.Client, url string, body []byte) int {
-	answer, err := client.Post(url+"/api/v1/lineage", "application/json", bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, url+"/api/v1/lineage", bytes.NewReader(body))
+	if err != nil {
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Prefer", "respond-async")
+	answer, err := client.Do(r)
 	if err != nil {
 		return 0
 	}
