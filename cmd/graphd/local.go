@@ -37,7 +37,7 @@ func (l *localIntake) close(ctx context.Context) error {
 			l.say("all events are kept; waiting for the graph to settle")
 		}
 	})
-	err := settle(ctx, l.node)
+	err := l.node.Graph.Settled(ctx)
 	slow.Stop()
 	if err != nil {
 		err = fmt.Errorf("what was taken in is kept, but the graph does not have all of it; it goes on from there at the next start: %w", err)
@@ -63,7 +63,7 @@ func (a *app) localSnapshot(ctx context.Context, f snapshotFlags, w io.Writer) (
 	}()
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	switch err := settle(waiting, n); {
+	switch err := n.Graph.Settled(waiting); {
 	case err == nil:
 	case ctx.Err() != nil:
 		return fmt.Errorf("waiting for the graph to settle: %w", context.Cause(ctx))

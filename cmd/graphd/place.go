@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -81,24 +79,4 @@ func (f *placeFlags) checkThere() error {
 		return fmt.Errorf("%s holds no data of graphd: %w", printable(f.data.dir), err)
 	}
 	return nil
-}
-
-// openingPause is how long to wait before a graph is asked again that is being
-// opened.
-const openingPause = 50 * time.Millisecond
-
-// settle waits until the graph of a node has all that its log has and nothing is
-// pending, or until it is known that it will not for now.
-func settle(ctx context.Context, n *node.Node) error {
-	for {
-		err := n.Graph.Settled(ctx)
-		if !errors.Is(err, node.ErrOpening) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(openingPause):
-		}
-	}
 }

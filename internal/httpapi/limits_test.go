@@ -326,7 +326,7 @@ func TestIntakeWorksWhileTheGraphIsOpened(t *testing.T) {
 	one := flow(1, "j", []string{"a"}, []string{"b"})
 	a.post("/api/v1/lineage", one).is(201).has("accepted", "status").has("new", "outcome")
 	a.post("/api/v1/lineage", one).is(201).has("accepted", "status").has("retry", "outcome")
-	for _, path := range []string{"/readyz", "/api/v1/snapshot", "/api/v1/search?q=a"} {
+	for _, path := range []string{"/readyz", "/api/v1/snapshot?wait=1", "/api/v1/search?q=a"} {
 		p := a.get(path).problem(503, "unavailable", "-")
 		if p.header.Get("Retry-After") == "" {
 			t.Errorf("%s: no Retry-After", path)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/graphd/graphd/internal/graph"
-	"github.com/graphd/graphd/internal/node"
 )
 
 // rejection is a body that was no OpenLineage event.
@@ -152,11 +150,11 @@ func (s *Server) getReady(c echo.Context, _ *query) error {
 	}
 	const opening = "The graph is being opened; events are taken in meanwhile."
 	follows := n.Graph.Stats()
-	if follows.Failure != nil && !errors.Is(follows.Failure, node.ErrOpening) {
+	if follows.Failure != nil {
 		return no("The graph does not follow the log; events are taken in meanwhile.", follows.Failure)
 	}
 	if !follows.Found { // what it has might belong to another log
-		return no(opening, follows.Failure)
+		return no(opening, nil)
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTime)
 	defer cancel()

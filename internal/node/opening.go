@@ -72,7 +72,14 @@ func (o *opening) Settle(ctx context.Context) (bool, error) {
 	return through(ctx, o, func(s graph.Store) (bool, error) { return s.Settle(ctx) })
 }
 
+// Position waits for as long as it takes: who asks for it has nothing else to do
+// before the store is open.
 func (o *opening) Position(ctx context.Context, log string, lane int) (uint64, error) {
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	return through(ctx, o, func(s graph.Store) (uint64, error) { return s.Position(ctx, log, lane) })
 }
 

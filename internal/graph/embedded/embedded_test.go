@@ -33,10 +33,15 @@ func open(t *testing.T, fs *vfs.MemFS, opt embedded.Options) graph.Store {
 	return crashable{s, fs, opt}
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, 8<<20) }
+
+// TestConformanceCached keeps so few pages in memory that one event has more.
+func TestConformanceCached(t *testing.T) { conform(t, 64<<10) }
+
+func conform(t *testing.T, cache int64) {
 	graphtest.Run(t, graphtest.Driver{
 		Open: func(t *testing.T, version string, archive graph.Archive) graph.Store {
-			return open(t, vfs.NewCrashableMem(), embedded.Options{Version: version, Archive: archive, CacheBytes: 8 << 20})
+			return open(t, vfs.NewCrashableMem(), embedded.Options{Version: version, Archive: archive, CacheBytes: cache})
 		},
 		Crash: func(t *testing.T, s graph.Store) graph.Store {
 			c := s.(crashable)

@@ -9,10 +9,11 @@ import (
 )
 
 // layout is the version of the layout that this package writes.
-const layout = 1
+const layout = 2
 
-// migrations bring a directory from the layout of their place to the next one,
-// each in one transaction.
+// migrations bring a directory from the layout of their place to the next one, each
+// in one transaction. From where there is none the graph has to be made anew from
+// the log: rows of layout 1 may be missing.
 var migrations = [layout]func(*pebble.Batch) error{}
 
 // checkVersion reads the version row, or writes it where the graph is new, and
@@ -39,9 +40,12 @@ func (s *Store) checkVersion() error {
 	case written > layout:
 		return fmt.Errorf("%w: its layout is %d, this one reads up to %d", ErrNewer, written, layout)
 	case rules != s.rules():
-		return fmt.Errorf("%w: it has %q, this graphd has %q; move the directory away, and the graph is made anew from the log", ErrVersion, rules, s.rules())
+		return fmt.Errorf("%w: it has %q, this graphd has %q", ErrVersion, rules, s.rules())
 	}
 	for ; written < layout; written++ {
+		if migrations[written] == nil {
+			return fmt.Errorf("%w: layout %d, which cannot be brought to %d", ErrVersion, written, layout)
+		}
 		b := s.db.NewIndexedBatch()
 		if err := migrations[written](b); err != nil {
 			return errors.Join(fmt.Errorf("migrating from layout %d: %w", written, err), b.Close())

@@ -335,11 +335,8 @@ type pageCache struct {
 	only       *page // the one that it has, for a scan
 }
 
-// What one half of a cache takes.
-const (
-	writerPages = 32 << 20
-	readerPages = 4 << 20
-)
+// readerPages is what one half of a reader's cache takes.
+const readerPages = 4 << 20
 
 // pageID names a page.
 type pageID struct {

@@ -28,9 +28,9 @@ var (
 	ErrLocked = errors.New("the graph's directory is in use: is another graphd running on it?")
 	// ErrNewer: the directory was written by a newer graphd.
 	ErrNewer = errors.New("the graph was written by a newer graphd")
-	// ErrVersion: its events have another identity version, or other name rules. The
-	// graph has to be made anew from the log.
-	ErrVersion = errors.New("the graph is of another identity version")
+	// ErrVersion: its events have another identity version or other name rules, or it
+	// has a layout that cannot be migrated. It has to be made anew from the log.
+	ErrVersion = errors.New("the graph is of another version")
 )
 
 // Options of a store.
@@ -41,7 +41,8 @@ type Options struct {
 	// Archive has the bodies of the log.
 	Archive graph.Archive
 	// CacheBytes bounds Pebble's cache of blocks, and each of its memtables, which
-	// have 32 MiB at most. Default 256 MiB.
+	// have 32 MiB at most; the pages that the writer keeps read take a quarter of it.
+	// Default 256 MiB.
 	CacheBytes int64
 	// Reserve is how much of the file system is left free: with less, Write says
 	// ErrFull. Default 256 MiB; negative for none.
@@ -68,6 +69,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// pageBytes is what one half of the writer's cache of pages takes.
+func (o Options) pageBytes() int { return int(o.CacheBytes / 8) }
 
 // Store implements graph.Store.
 type Store struct {

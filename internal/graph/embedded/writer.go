@@ -55,7 +55,7 @@ type lane struct {
 // newWriter begins from what is committed, and forgets everything else.
 func (s *Store) newWriter() error {
 	w := &writer{
-		s: s, rows: &rows{db: s.db, pages: &pageCache{limit: writerPages}}, positions: map[lane]uint64{}, moved: map[lane]bool{},
+		s: s, rows: &rows{db: s.db, pages: &pageCache{limit: s.opt.pageBytes()}}, positions: map[lane]uint64{}, moved: map[lane]bool{},
 		since: time.Now(),
 	}
 	w.rows.counts = &w.counts
@@ -284,7 +284,12 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 		c := clusters[t]
 		if c != noCluster {
 			owner := key[:c.owner]
-			p := w.rows.page(c, owner)
+			// The cache may have forgotten a page that was changed a moment ago: what is
+			// on disk is older than it.
+			p := touched[pageOf(c, owner)]
+			if p == nil {
+				p = w.rows.page(c, owner)
+			}
 			here, more := p.set(t, key[c.owner:], value)
 			if here {
 				w.counts[t] += int64(more)
