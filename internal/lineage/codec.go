@@ -51,13 +51,9 @@ func (e *encoder) ifSet(set bool) bool {
 	return set
 }
 
-// job writes the key of a job that events name, whose name is in the table of
-// jobs.
-func (e *encoder) job(n openlineage.Name) {
-	if e.ifSet(n != (openlineage.Name{})) {
-		e.id(fact.JobKey(n))
-	}
-}
+// job writes the number of a job that events name, whose name is in the table of
+// jobs; 0 for none.
+func (e *encoder) job(n openlineage.Name) { e.uint(e.values.jobNumber(n)) }
 
 // runID writes the 16 bytes of a UUID, where it is one as it is usually written.
 func (e *encoder) runID(text string) {
@@ -180,12 +176,8 @@ func (d *decoder) time() openlineage.Instant {
 	return i
 }
 
-func (d *decoder) job() (n openlineage.Name) {
-	if !d.bool() {
-		return n
-	}
-	id := d.id()
-	n, ok := d.values.jobs.Get(string(id[:]))
+func (d *decoder) job() openlineage.Name {
+	n, ok := d.values.jobNumbered(d.uint())
 	d.bad = d.bad || !ok
 	return n
 }
@@ -245,14 +237,14 @@ func getList[T any](d *decoder, get func() T) []T {
 // values keeps what many rows say in the same words.
 type values struct {
 	jobs       Table[openlineage.Name]
+	numbers    numbers
 	table      storedTable[[]byte]
-	known      cache[struct{}]
 	said       cache[*Said]
 	statements cache[*fact.Statement]
 }
 
 func newValues(rows Rows) *values {
-	v := &values{table: storedTable[[]byte]{id: ValuesTable, rows: rows, codec: codec[[]byte]{
+	v := &values{numbers: numbers{rows: rows}, table: storedTable[[]byte]{id: ValuesTable, rows: rows, codec: codec[[]byte]{
 		put: func(e *encoder, text []byte) { e.buf = append(e.buf, text...) },
 		get: func(d *decoder, _ string) []byte { return slices.Clone(d.rest) },
 	}}}
@@ -267,30 +259,57 @@ func (v *values) unreadable(t TableID, key string) {
 	v.table.rows.Fail(fmt.Errorf("table %d: the row %x cannot be read", t, key))
 }
 
-// keep stores a value under its digest, unless it is there.
-func (v *values) keep(id fact.ID, text func() []byte) {
-	key := string(id[:])
-	if _, ok := v.known.get(key); ok {
-		return
+// keep stores a value under the number of its digest, unless it is there.
+func (v *values) keep(digest fact.ID, text func() []byte) uint64 {
+	number, fresh := v.numbers.give(digest)
+	if fresh {
+		v.table.Put(numberKey(number), text())
 	}
-	if !has[[]byte](&v.table, key) {
-		v.table.Put(key, text())
+	return number
+}
+
+// jobNumber returns the number of a job, 0 of none.
+func (v *values) jobNumber(n openlineage.Name) uint64 {
+	if n == (openlineage.Name{}) {
+		return 0
 	}
-	v.known.put(key, struct{}{}, 0)
+	number, ok := v.numbers.jobs.get(n)
+	if !ok {
+		number, _ = v.numbers.give(fact.JobKey(n))
+		v.numbers.jobs.put(n, number)
+	}
+	return number
+}
+
+// jobNumbered returns the name of the job that has a number.
+func (v *values) jobNumbered(number uint64) (n openlineage.Name, ok bool) {
+	if number == 0 {
+		return n, true
+	}
+	if n, ok = v.numbers.jobName.get(number); ok {
+		return n, true
+	}
+	id, ok := v.numbers.id(number)
+	if !ok {
+		return n, false
+	}
+	if n, ok = v.jobs.Get(string(id[:])); ok {
+		v.numbers.jobName.put(number, n)
+	}
+	return n, ok
 }
 
 // value writes a reference to a value, which write encodes, and returns it.
-func (e *encoder) value(domain string, write func(*encoder)) fact.ID {
+func (e *encoder) value(domain string, write func(*encoder)) uint64 {
 	sub := encoder{values: e.values}
 	write(&sub)
-	id := fact.HashBytes(domain, sub.buf)
-	e.values.keep(id, func() []byte { return sub.buf })
-	e.id(id)
-	return id
+	number := e.values.keep(fact.HashBytes(domain, sub.buf), func() []byte { return sub.buf })
+	e.uint(number)
+	return number
 }
 
 // value returns the bytes of a value that a row refers to.
-func (d *decoder) value(id fact.ID) *decoder {
-	text, ok := d.values.table.Get(string(id[:]))
+func (d *decoder) value(number uint64) *decoder {
+	text, ok := d.values.table.Get(numberKey(number))
 	return &decoder{rest: text, bad: !ok, values: d.values}
 }

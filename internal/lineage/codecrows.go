@@ -185,7 +185,7 @@ var (
 			e.byte(byte(o.Kind)<<1 | flag(o.Backfill))
 			e.id(o.Event)
 			e.id(o.Content)
-			e.text(string(o.Type))
+			e.eventType(o.Type)
 			e.time(o.First)
 			if e.ifSet(o.Last != o.First) {
 				e.time(o.Last)
@@ -197,7 +197,7 @@ var (
 		get: func(d *decoder, _ string) (o fact.Observation) {
 			b := d.byte()
 			o.Kind, o.Backfill = fact.SubjectKind(b>>1), b&1 != 0
-			o.Event, o.Content, o.Type, o.First = d.id(), d.id(), openlineage.EventType(d.text()), d.time()
+			o.Event, o.Content, o.Type, o.First = d.id(), d.id(), d.eventType(), d.time()
 			o.Last = o.First
 			if d.bool() {
 				o.Last = d.time()
@@ -227,7 +227,7 @@ var (
 				r.Kind = fact.JobEntity
 			}
 			r.Key, r.First, r.Last = d.text(), d.time(), d.time()
-			v := d.value(r.Digest)
+			v := d.value(d.values.numbers.of(r.Digest))
 			r.Invalid, r.Symlinks, r.Value = v.bool(), getList(v, v.name), v.text()
 			d.bad = d.bad || v.bad
 			return r

@@ -22,6 +22,21 @@ func (d *decoder) state() RunState {
 	return ""
 }
 
+// eventTypes have their places for numbers.
+var eventTypes = []openlineage.EventType{
+	"", openlineage.Start, openlineage.Running, openlineage.Complete, openlineage.Abort, openlineage.Fail, openlineage.Other,
+}
+
+func (e *encoder) eventType(t openlineage.EventType) { e.byte(byte(slices.Index(eventTypes, t))) }
+
+func (d *decoder) eventType() openlineage.EventType {
+	if i := d.byte(); int(i) < len(eventTypes) {
+		return eventTypes[i]
+	}
+	d.bad = true
+	return ""
+}
+
 var attemptRow = codec[*AttemptRow]{
 	put: func(e *encoder, a *AttemptRow) {
 		e.attempt(a.Attempt)
@@ -89,9 +104,13 @@ var runRow = codec[*RunRow]{
 		e.id(r.Newest)
 		e.state(r.State)
 		e.runIfSet(r.Parent)
-		e.run(r.Root)
-		e.run(r.Top)
-		e.byte(flag(r.Backfill) | flag(r.Terminal)<<1)
+		e.byte(flag(r.Backfill) | flag(r.Terminal)<<1 | flag(r.Root != r.ID)<<2 | flag(r.Top != r.Root)<<3)
+		if r.Root != r.ID { // one that is under no other is its own root
+			e.run(r.Root)
+		}
+		if r.Top != r.Root {
+			e.run(r.Top)
+		}
 		e.time(r.First)
 		e.time(r.Last)
 		putList(e, r.Word, func(a Assertion) {
@@ -104,9 +123,15 @@ var runRow = codec[*RunRow]{
 	get: func(d *decoder, key string) *RunRow {
 		r := &RunRow{ID: runAt(key, 0)}
 		r.Job, r.Slot, r.Under, r.Attempts, r.Newest, r.State = d.job(), d.slot(), d.runIfSet(), d.int(), d.id(), d.state()
-		r.Parent, r.Root, r.Top = d.runIfSet(), d.run(), d.run()
+		r.Parent = d.runIfSet()
 		flags := d.byte()
-		r.Backfill, r.Terminal = flags&1 != 0, flags&2 != 0
+		r.Backfill, r.Terminal, r.Root = flags&1 != 0, flags&2 != 0, r.ID
+		if flags&4 != 0 {
+			r.Root = d.run()
+		}
+		if r.Top = r.Root; flags&8 != 0 {
+			r.Top = d.run()
+		}
 		r.First, r.Last = d.time(), d.time()
 		r.Word = getList(d, func() Assertion {
 			return Assertion{Attempt: d.id(), Time: d.time(), Finished: d.bool(), Said: d.said()}
@@ -120,12 +145,12 @@ func (e *encoder) said(s *Said) {
 	if !e.ifSet(s != nil) {
 		return
 	}
-	if !s.kept.IsZero() { // it was written or read before
-		e.id(s.kept)
+	if s.kept != 0 { // it was written or read before
+		e.uint(s.kept)
 		return
 	}
 	s.kept = e.value("said", func(v *encoder) { v.saidText(s) })
-	e.values.said.put(string(s.kept[:]), s, len(s.Outputs)*saidBytes)
+	e.values.said.put(numberKey(s.kept), s, len(s.Outputs)*saidBytes)
 }
 
 // saidBytes is about what one output of a Said takes in memory.
@@ -135,19 +160,20 @@ func (d *decoder) said() *Said {
 	if !d.bool() {
 		return nil
 	}
-	id := d.id()
-	if s, ok := d.values.said.get(string(id[:])); ok {
+	number := d.uint()
+	key := numberKey(number)
+	if s, ok := d.values.said.get(key); ok {
 		return s
 	}
-	v := d.value(id)
+	v := d.value(number)
 	size := len(v.rest)
 	s := v.saidText()
 	if v.bad {
 		d.bad = true
 		return nil
 	}
-	s.kept = id
-	d.values.said.put(string(id[:]), s, 2*size)
+	s.kept = number
+	d.values.said.put(key, s, 2*size)
 	return s
 }
 
@@ -227,8 +253,8 @@ func (e *encoder) statement(s *fact.Statement) {
 	if !e.ifSet(s != nil) {
 		return
 	}
-	id := e.value("statement", func(v *encoder) { v.statementText(s) })
-	e.values.statements.put(string(id[:]), s, statementBytes*(len(s.Inputs)+len(s.Outputs)))
+	number := e.value("statement", func(v *encoder) { v.statementText(s) })
+	e.values.statements.put(numberKey(number), s, statementBytes*(len(s.Inputs)+len(s.Outputs)))
 }
 
 // statementBytes is about what one dataset of a Statement takes in memory.
@@ -238,15 +264,16 @@ func (d *decoder) statement() *fact.Statement {
 	if !d.bool() {
 		return nil
 	}
-	id := d.id()
-	if s, ok := d.values.statements.get(string(id[:])); ok {
+	number := d.uint()
+	key := numberKey(number)
+	if s, ok := d.values.statements.get(key); ok {
 		return s
 	}
-	v := d.value(id)
+	v := d.value(number)
 	size := len(v.rest)
 	s := v.statementText()
 	d.bad = d.bad || v.bad
-	d.values.statements.put(string(id[:]), s, 2*size)
+	d.values.statements.put(key, s, 2*size)
 	return s
 }
 

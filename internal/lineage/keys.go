@@ -50,7 +50,8 @@ func (k keyBuilder) id(id fact.ID) keyBuilder { return append(k, id[:]...) }
 func (k keyBuilder) run(r RunID) keyBuilder { return append(k, r[:]...) }
 
 func (k keyBuilder) time(t openlineage.Instant) keyBuilder {
-	k = binary.BigEndian.AppendUint64(k, uint64(t.Sec))
+	s := uint64(t.Sec) // below 2^40 until the year 34,000
+	k = append(k, byte(s>>32), byte(s>>24), byte(s>>16), byte(s>>8), byte(s))
 	return binary.BigEndian.AppendUint32(k, uint32(t.Nano))
 }
 
@@ -66,7 +67,7 @@ func (k keyBuilder) String() string { return string(k) }
 const (
 	idLen   = 24
 	runLen  = 16
-	timeLen = 12
+	timeLen = 9
 )
 
 // idAt returns the ID that stands in a key at a byte offset.
@@ -82,7 +83,7 @@ func runAt(key string, at int) (r RunID) {
 
 func timeAt(key string, at int) openlineage.Instant {
 	b := []byte(key[at : at+timeLen])
-	return openlineage.Instant{Sec: int64(binary.BigEndian.Uint64(b)), Nano: int32(binary.BigEndian.Uint32(b[8:]))}
+	return openlineage.Instant{Sec: int64(b[0])<<32 | int64(binary.BigEndian.Uint32(b[1:])), Nano: int32(binary.BigEndian.Uint32(b[5:]))}
 }
 
 // ParseRunID reads the text of a RunID.

@@ -71,8 +71,8 @@ type Said struct {
 	// Depends are the explicit relations between jobs.
 	Depends []Dependency
 
-	// kept is the digest under which a store keeps it, zero before it does.
-	kept fact.ID
+	// kept is the number under which a store keeps it, 0 before it does.
+	kept uint64
 }
 
 // InputSaid is one dataset that is read.

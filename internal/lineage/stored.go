@@ -34,7 +34,9 @@ type storedTable[V any] struct {
 	rows   Rows
 	codec  codec[V]
 	values *values
-	dirty  changed[V]
+	// numbered is how many IDs keys begin with that the driver has as numbers.
+	numbered int
+	dirty    changed[V]
 	// late has the rows of PutLater that wait.
 	late  changed[V]
 	clean *cache[V] // as the driver has them; nil for none
@@ -112,7 +114,7 @@ func (t *storedTable[V]) Get(key string) (row V, ok bool) {
 	if row, ok = t.clean.get(key); ok {
 		return row, true
 	}
-	text := t.rows.Get(t.id, key)
+	text := t.text(key)
 	if text == nil {
 		return row, false
 	}
@@ -139,10 +141,55 @@ func (t *storedTable[V]) PutLater(key string, row V) {
 func (t *storedTable[V]) Delete(key string) {
 	t.late.delete(key)
 	_, cached := t.clean.get(key)
-	if cached || t.rows.Get(t.id, key) != nil {
+	if cached || t.text(key) != nil {
 		t.dirty.set(key, change[V]{deleted: true})
 	} else {
 		t.dirty.delete(key)
+	}
+}
+
+// text returns what the driver has under a key, nil if nothing.
+func (t *storedTable[V]) text(key string) []byte {
+	if t.numbered > 0 {
+		short, ok := t.values.numbers.short(key, t.numbered, false)
+		if !ok {
+			return nil
+		}
+		key = short
+	}
+	return t.rows.Get(t.id, key)
+}
+
+// texts scans what the driver has.
+func (t *storedTable[V]) texts(from, to string, backward bool) iter.Seq2[string, []byte] {
+	lead := t.numbered * idLen
+	switch {
+	case lead == 0:
+		return t.rows.Scan(t.id, from, to, backward)
+	case from == "" && to == "": // in no order, for whoever wants all
+		return func(yield func(string, []byte) bool) {
+			for short, text := range t.rows.Scan(t.id, "", "", false) {
+				if !yield(t.values.numbers.long(short, t.numbered), text) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(string, []byte) bool) {
+		ids := from[:lead]
+		short, ok := t.values.numbers.short(ids, t.numbered, false)
+		if !ok {
+			return
+		}
+		end, _ := prefixEnd(short)
+		if strings.HasPrefix(to, ids) {
+			end = short + to[lead:]
+		}
+		for key, text := range t.rows.Scan(t.id, short+from[lead:], end, backward) {
+			if !yield(ids+key[len(short):], text) {
+				return
+			}
+		}
 	}
 }
 
@@ -182,7 +229,7 @@ func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, 
 			t.late = changed[V]{}
 		}
 		if t.dirty.len() == 0 {
-			for key, text := range t.rows.Scan(t.id, from, to, backward) {
+			for key, text := range t.texts(from, to, backward) {
 				if !yield(key, t.decode(key, text)) {
 					return
 				}
@@ -202,7 +249,7 @@ func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, 
 			}
 			return true
 		}
-		for k, text := range t.rows.Scan(t.id, from, to, backward) {
+		for k, text := range t.texts(from, to, backward) {
 			if !before(k, true) {
 				return
 			}
@@ -245,15 +292,19 @@ func (t *storedTable[V]) Len() int { return t.rows.Len(t.id) }
 func (t *storedTable[V]) flush(all bool, changes Changes) {
 	e := encoder{values: t.values, buf: []byte{}}
 	put := func(key string, c change[V]) bool {
+		short := key
+		if t.numbered > 0 {
+			short, _ = t.values.numbers.short(key, t.numbered, true)
+		}
 		if c.deleted {
 			t.clean.remove(key)
-			changes(t.id, key, nil)
+			changes(t.id, short, nil)
 			return true
 		}
 		e.buf = e.buf[:0]
 		t.codec.put(&e, c.row)
 		t.clean.put(key, c.row, len(e.buf))
-		changes(t.id, key, e.buf)
+		changes(t.id, short, e.buf)
 		return true
 	}
 	t.dirty.flush(put)

@@ -59,11 +59,15 @@ const (
 	DependsNowTable
 	LinksTable
 	TodosTable
-	// ValuesTable keeps what many rows say in the same words once, by its digest:
-	// statements, words of episodes, values of facets. It only grows.
+	// ValuesTable keeps what many rows say in the same words once, by the number of
+	// its digest: statements, words of episodes, values of facets. It only grows.
 	ValuesTable
+	// NumbersTable gives IDs short numbers, and has under "" the last one given;
+	// NumberedTable gives numbers' IDs.
+	NumbersTable
+	NumberedTable
 	// LastTable is the greatest TableID.
-	LastTable = ValuesTable
+	LastTable = NumberedTable
 )
 
 // cachedTables are those whose rows are read again and again: what many events
@@ -71,6 +75,12 @@ const (
 var cachedTables = []TableID{
 	DatasetsTable, JobsTable, FacetsTable, FacetsNowTable, AttemptsTable, RunsTable, GenerationsTable, SelectedTable,
 	DerivationsTable, MappingsTable,
+}
+
+// numbered says how many IDs the keys of a table begin with that are written as
+// numbers: those of jobs and datasets, in indexes of what comes with every event.
+var numbered = [LastTable + 1]int{
+	EntityBodiesTable: 1, JobRunsTable: 1, JobFirstTable: 1, JobLastTable: 1, CandidatesTable: 2, WritesTable: 1,
 }
 
 // NewMemory returns an empty State in memory.
@@ -158,7 +168,7 @@ func add[V any](b *builder, t *Table[V], id TableID, c codec[V]) {
 		*t = &memoryTable[V]{}
 		return
 	}
-	s := &storedTable[V]{id: id, rows: b.rows, codec: c, values: b.values}
+	s := &storedTable[V]{id: id, rows: b.rows, codec: c, values: b.values, numbered: numbered[id]}
 	if slices.Contains(cachedTables, id) {
 		s.clean = &cache[V]{}
 	}
@@ -178,4 +188,5 @@ func (st *State) Flush(all bool, changes Changes) {
 		t.flush(all, changes)
 	}
 	st.stored.values.flush(changes)
+	st.stored.values.numbers.flush(changes)
 }

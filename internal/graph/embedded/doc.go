@@ -17,7 +17,8 @@
 // are clustered: their rows lie together in one page, so that an event writes a
 // few pages and not thirty rows, and a walk reads one page a dataset. A page that
 // gets long gives its rows away: they lie as rows of their own from then on
-// (page.go).
+// (page.go). IDs that many rows name are written as short numbers: see
+// lineage.NumbersTable.
 //
 // # Transactions
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // layout is the version of the layout that this package writes.
-const layout = 2
+const layout = 3
 
 // migrations bring a directory from the layout of their place to the next one, each
 // in one transaction. From where there is none the graph has to be made anew from

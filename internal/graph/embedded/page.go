@@ -28,6 +28,7 @@ var (
 	datasetPage = cluster{'d', 24}
 	jobPage     = cluster{'j', 24}
 	facetsPage  = cluster{'f', 24}
+	choicePage  = cluster{'c', 24}
 )
 
 // clusters says where the rows of a table lie.
@@ -68,9 +69,11 @@ var clusters = [lineage.LastTable + 1]cluster{
 
 	lineage.JobsTable:           jobPage,
 	lineage.JobDerivationsTable: jobPage,
-	lineage.SelectedTable:       jobPage,
 	lineage.CurrentTable:        jobPage,
-	lineage.RefsTable:           jobPage,
+
+	// What is chosen changes with every run, what follows from it seldom.
+	lineage.SelectedTable: choicePage,
+	lineage.RefsTable:     choicePage,
 
 	lineage.FacetsTable:    facetsPage,
 	lineage.FacetsNowTable: facetsPage,
