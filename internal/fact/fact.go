@@ -58,12 +58,16 @@ func Hash(domain string, parts ...string) ID {
 
 // HashBytes returns the ID of a document under a domain.
 func HashBytes(domain string, document []byte) (id ID) {
+	buf := make([]byte, 0, 1024) // most documents fit, and cost no allocation
+	buf = append(append(append(buf, "graphd "...), domain...), '\n')
+	if len(buf)+len(document) <= cap(buf) {
+		sum := sha256.Sum256(append(buf, document...))
+		return ID(sum[:len(id)])
+	}
 	h := sha256.New()
-	h.Write([]byte("graphd " + domain + "\n"))
+	h.Write(buf)
 	h.Write(document)
-	var sum [sha256.Size]byte
-	copy(id[:], h.Sum(sum[:0]))
-	return id
+	return ID(h.Sum(nil)[:len(id)])
 }
 
 // JobKey is the key of a job.

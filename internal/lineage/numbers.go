@@ -163,6 +163,11 @@ func (l *lately[K, V]) get(key K) (v V, ok bool) {
 	return v, ok
 }
 
+func (l *lately[K, V]) remove(key K) {
+	delete(l.young, key)
+	delete(l.old, key)
+}
+
 func (l *lately[K, V]) put(key K, v V) {
 	if l.young == nil || len(l.young) >= latelyKept {
 		l.old, l.young = l.young, map[K]V{}

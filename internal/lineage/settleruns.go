@@ -357,7 +357,7 @@ func (s *settlement) mayBeOpen(g *GenerationRow, key string) bool {
 
 // lastBeginning returns the latest first event time of a job's generations.
 func (s *settlement) lastBeginning(job fact.ID) (at openlineage.Instant) {
-	if key, _, ok := first(s.JobFirst.ScanBack(keyOf(job).String())); ok {
+	if key, ok := s.JobFirst.Last(keyOf(job).String()); ok {
 		at = timeAt(key, idLen)
 	}
 	return at

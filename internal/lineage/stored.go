@@ -40,6 +40,10 @@ type storedTable[V any] struct {
 	// late has the rows of PutLater that wait.
 	late  changed[V]
 	clean *cache[V] // as the driver has them; nil for none
+	// lasts has the greatest keys of some prefixes of lastOf bytes, "" for none: a
+	// key-only index that grows at its end is asked for it with every event.
+	lastOf int
+	lasts  lately[string, string]
 }
 
 type change[V any] struct {
@@ -124,6 +128,11 @@ func (t *storedTable[V]) Get(key string) (row V, ok bool) {
 }
 
 func (t *storedTable[V]) Put(key string, row V) {
+	if t.lastOf > 0 {
+		if last, ok := t.lasts.get(key[:t.lastOf]); ok && key > last {
+			t.lasts.put(key[:t.lastOf], key)
+		}
+	}
 	t.dirty.set(key, change[V]{row: row})
 	t.late.delete(key)
 }
@@ -139,6 +148,11 @@ func (t *storedTable[V]) PutLater(key string, row V) {
 // Delete notes a deletion only where the driver has the row, so that what comes
 // and goes between two flushes leaves no trace.
 func (t *storedTable[V]) Delete(key string) {
+	if t.lastOf > 0 {
+		if last, _ := t.lasts.get(key[:t.lastOf]); last == key {
+			t.lasts.remove(last[:t.lastOf])
+		}
+	}
 	t.late.delete(key)
 	_, cached := t.clean.get(key)
 	if cached || t.text(key) != nil {
@@ -219,6 +233,21 @@ func (t *storedTable[V]) ScanBefore(prefix, end string) iter.Seq2[string, V] {
 	return t.scan(prefix, end, true)
 }
 
+// Last implements Table.
+func (t *storedTable[V]) Last(prefix string) (key string, ok bool) {
+	kept := len(prefix) == t.lastOf
+	if kept {
+		if key, ok = t.lasts.get(prefix); ok {
+			return key, key != ""
+		}
+	}
+	key, _, ok = first(t.ScanBack(prefix))
+	if kept {
+		t.lasts.put(prefix, key)
+	}
+	return key, ok
+}
+
 // scan merges what was changed into what the driver has.
 func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
@@ -236,16 +265,29 @@ func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, 
 			}
 			return
 		}
-		changed, stop := iter.Pull2(t.changed(from, to, backward))
-		defer stop()
-		key, c, more := changed()
+		changed := t.dirty.ordered().Iter()
+		more := false // changed stands at one within the bounds
+		within := func(there bool) {
+			more = there && (backward && changed.Key() >= from || !backward && (to == "" || changed.Key() < to))
+		}
+		next := changed.Next
+		switch {
+		case !backward:
+			within(changed.Seek(from))
+		case to != "" && changed.Seek(to):
+			next = changed.Prev
+			within(next())
+		default:
+			next = changed.Prev
+			within(changed.Last())
+		}
 		// before yields the changes that come before a row of the driver.
 		before := func(end string, bounded bool) bool {
-			for more && (!bounded || key < end != backward && key != end) {
-				if !c.deleted && !yield(key, c.row) {
+			for more && (!bounded || changed.Key() < end != backward && changed.Key() != end) {
+				if c := changed.Value(); !c.deleted && !yield(changed.Key(), c.row) {
 					return false
 				}
-				key, c, more = changed()
+				within(next())
 			}
 			return true
 		}
@@ -253,11 +295,11 @@ func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, 
 			if !before(k, true) {
 				return
 			}
-			if more && key == k { // the change stands for it
-				if !c.deleted && !yield(key, c.row) {
+			if more && changed.Key() == k { // the change stands for it
+				if c := changed.Value(); !c.deleted && !yield(k, c.row) {
 					return
 				}
-				key, c, more = changed()
+				within(next())
 				continue
 			}
 			if !yield(k, t.decode(k, text)) {
@@ -265,25 +307,6 @@ func (t *storedTable[V]) scan(from, to string, backward bool) iter.Seq2[string, 
 			}
 		}
 		before("", false)
-	}
-}
-
-func (t *storedTable[V]) changed(from, to string, backward bool) iter.Seq2[string, change[V]] {
-	return func(yield func(string, change[V]) bool) {
-		step := func(key string, c change[V]) bool {
-			if backward {
-				return key >= to && to != "" || key >= from && yield(key, c)
-			}
-			return (to == "" || key < to) && yield(key, c)
-		}
-		switch dirty := t.dirty.ordered(); {
-		case !backward:
-			dirty.Ascend(from, step)
-		case to == "":
-			dirty.Reverse(step)
-		default:
-			dirty.Descend(to, step)
-		}
 	}
 }
 

@@ -28,6 +28,8 @@ type Table[V any] interface {
 	ScanBack(prefix string) iter.Seq2[string, V]
 	// ScanBefore is ScanBack over the keys smaller than end.
 	ScanBefore(prefix, end string) iter.Seq2[string, V]
+	// Last returns the greatest key that begins with prefix.
+	Last(prefix string) (key string, ok bool)
 	// Len counts the rows, at least roughly.
 	Len() int
 }
@@ -68,6 +70,12 @@ func (t *memoryTable[V]) ScanBefore(prefix, end string) iter.Seq2[string, V] {
 			t.rows.Descend(end, step)
 		}
 	}
+}
+
+// Last implements Table.
+func (t *memoryTable[V]) Last(prefix string) (key string, ok bool) {
+	key, _, ok = first(t.ScanBack(prefix))
+	return key, ok
 }
 
 func (t *memoryTable[V]) Len() int { return t.rows.Len() }

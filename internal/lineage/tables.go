@@ -172,6 +172,9 @@ func add[V any](b *builder, t *Table[V], id TableID, c codec[V]) {
 	if slices.Contains(cachedTables, id) {
 		s.clean = &cache[V]{}
 	}
+	if id == JobFirstTable {
+		s.lastOf = idLen
+	}
 	b.tables = append(b.tables, s)
 	*t = s
 }
