@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -32,7 +33,11 @@ func appendPageKey(dst []byte, c cluster, owner string) []byte {
 type rows struct {
 	db pebble.Reader
 	// pages are the writer's, which alone changes them; nil for a reader.
-	pages  *pageCache
+	pages *pageCache
+	// cache is what all readers share, nil for the writer; commit is that of the
+	// reader.
+	cache  *readCache
+	commit uint64
 	lookup *pebble.Iterator // with the filters of the last level
 	scan   *pebble.Iterator // of no scan at the moment
 	counts *counts
@@ -92,6 +97,20 @@ func (r *rows) close() error {
 
 // value looks a key up, valid until the next call; nil if there is none.
 func (r *rows) value(key []byte) []byte {
+	if r.cache == nil || !shared(key) {
+		return r.read(key)
+	}
+	text := r.cache.get(key, r.commit)
+	if text == nil {
+		if text = r.read(key); text != nil {
+			text = bytes.Clone(text)
+			r.cache.put(key, text, r.commit)
+		}
+	}
+	return text
+}
+
+func (r *rows) read(key []byte) []byte {
 	if r.lookup == nil {
 		// Pebble does not consult the filters of its last level, where most rows are,
 		// unless told to, and Get cannot be told.

@@ -41,8 +41,8 @@ type Options struct {
 	// Archive has the bodies of the log.
 	Archive graph.Archive
 	// CacheBytes bounds Pebble's cache of blocks, and each of its memtables, which
-	// have 32 MiB at most; the pages that the writer keeps read take a quarter of it.
-	// Default 256 MiB.
+	// have 32 MiB at most; what the writer keeps read, and what all readers do, take a
+	// quarter of it each. Default 256 MiB.
 	CacheBytes int64
 	// Reserve is how much of the file system is left free: with less, Write says
 	// ErrFull. Default 256 MiB; negative for none.
@@ -81,6 +81,7 @@ type Store struct {
 	stop  *disk.Stop
 	db    *pebble.DB
 	names *namesearch.Index
+	cache *readCache
 	// indexing is set until the names on disk are in the index.
 	indexing atomic.Bool
 	counts   atomic.Pointer[counts] // as committed last
@@ -100,7 +101,7 @@ type Store struct {
 // ErrLocked, ErrNewer, ErrVersion, graph.ErrFailed, or the file system's, wrapped.
 func Open(dir string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
-	s := &Store{opt: opt, dir: opt.FS.PathJoin(dir), names: namesearch.New(), quit: make(chan struct{})}
+	s := &Store{opt: opt, dir: opt.FS.PathJoin(dir), names: namesearch.New(), cache: newReadCache(opt.CacheBytes / 4), quit: make(chan struct{})}
 	s.stop = disk.NewStop(graph.ErrFailed, opt.Logger)
 	s.fs = s.stop.Watch(opt.FS, s.dir)
 	if err := s.stop.Open(s.open); err != nil {
@@ -212,9 +213,9 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 
 // view returns the graph of this moment, and what gives its files back.
 func (s *Store) view() (*query.View, func() error) {
-	c := s.counts.Load()
+	c, commit := s.counts.Load(), s.cache.commit.Load() // before the snapshot, which may have more
 	snapshot := s.db.NewSnapshot()
-	r := &rows{db: snapshot, pages: &pageCache{limit: readerPages}, counts: c}
+	r := &rows{db: snapshot, pages: &pageCache{limit: readerPages}, cache: s.cache, commit: commit, counts: c}
 	st := lineage.NewStored(s.opt.Version, r)
 	st.Details = &details{Table: st.Details, rows: r, archive: s.opt.Archive}
 	done := func() error { return errors.Join(r.close(), snapshot.Close()) }

@@ -262,6 +262,7 @@ func (w *writer) commit(whole bool) (err error) {
 			return err
 		}
 	}
+	w.s.cache.commit.Add(1)
 	w.rows.refresh()
 	if whole {
 		w.merged, w.since = 0, time.Now()
@@ -317,9 +318,11 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 		}
 		for _, r := range p.overflow() {
 			w.key = appendRowKey(w.key[:0], r.table, owner+r.suffix)
+			w.s.cache.change(w.key)
 			note(b.Set(w.key, r.value, nil))
 		}
 		w.key = append(append(w.key[:0], pageFamily, id.cluster), owner...)
+		w.s.cache.change(w.key)
 		switch {
 		case len(p.rows) > 0 || p.more:
 			text = p.append(text[:0], &w.scratch)
@@ -345,6 +348,7 @@ func (w *writer) setRow(b *pebble.Batch, t lineage.TableID, key string, value []
 			w.counts[t]++
 		}
 	}
+	w.s.cache.change(w.key)
 	if value == nil {
 		return b.Delete(w.key, nil)
 	}
