@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
+	"github.com/graphd/graphd/internal/ledger"
 	"github.com/graphd/graphd/internal/node"
 )
 
@@ -21,7 +23,7 @@ type dataFlags struct {
 func (d *dataFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&d.dir, "data", "graphd-data", "the `DIR` in which the log and the graph are kept")
 	fs.StringVar(&d.store, "store", node.Embedded, "embedded: log and graph in --data; memory: gone when the process ends")
-	fs.Var(&d.budget, "disk-budget", "what the log may take, on disk or with --store memory in memory; 0 is no bound")
+	fs.Var(&d.budget, "disk-budget", "what the log may take, on disk or with --store memory in memory, at least 128MiB; 0 is no bound")
 	fs.BoolVar(&d.collapse, "collapse-names", true, "take partitions and dates in paths for parts of one dataset")
 }
 
@@ -29,7 +31,7 @@ func (d *dataFlags) add(fs *pflag.FlagSet) {
 func (d *dataFlags) addOffline(fs *pflag.FlagSet) {
 	d.store = node.Embedded // what is kept in memory is a server's alone
 	fs.StringVar(&d.dir, "data", "", "the data `DIR` of a graphd that does not run, in place of --to")
-	fs.Var(&d.budget, "disk-budget", "with --data: what the log may take on disk; 0 is no bound")
+	fs.Var(&d.budget, "disk-budget", "with --data: what the log may take on disk, at least 128MiB; 0 is no bound")
 	fs.BoolVar(&d.collapse, "collapse-names", true, "with --data: take partitions and dates in paths for parts of one dataset, as that graphd does")
 }
 
@@ -55,5 +57,9 @@ func (d *dataFlags) shown() string {
 func (d *dataFlags) open(opt node.Options) (*node.Node, error) {
 	names := nameRules(d.collapse)
 	opt.Store, opt.Dir, opt.Names, opt.Budget = d.store, d.dir, &names, int64(d.budget)
-	return node.Open(opt)
+	n, err := node.Open(opt)
+	if errors.Is(err, ledger.ErrCorrupt) {
+		return nil, fmt.Errorf("%w. graphd has thrown nothing away: restore %s from a backup", err, printable(filepath.Join(d.dir, "ledger")))
+	}
+	return n, err
 }

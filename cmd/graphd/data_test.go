@@ -151,3 +151,29 @@ func TestLocalSnapshotOfAGraphThatIsBehind(t *testing.T) {
 		t.Errorf("exit status %d: %s%s", code, out, told)
 	}
 }
+
+// A log that is corrupt ends the server with one line, which says what to do.
+func TestServeTellsOfACorruptLog(t *testing.T) {
+	data := t.TempDir()
+	url, _, stop := serveInProcess(t, nil, "--data", data)
+	ask(t, "POST", url+"/api/v1/lineage", event)
+	if code := stop(); code != 0 {
+		t.Fatalf("exit status %d", code)
+	}
+	manifests, err := filepath.Glob(filepath.Join(data, "ledger", "MANIFEST-*"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatal(manifests, err)
+	}
+	for _, path := range manifests {
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stdout, stderr output
+	code := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--data", data}, strings.NewReader(""), &stdout, &stderr, func(string) string { return "" })
+	got := stderr.String()
+	if code != exitFailed || strings.Count(got, "\n") != 1 || !strings.Contains(got, "the ledger is corrupt") ||
+		!strings.Contains(got, "restore "+filepath.Join(data, "ledger")+" from a backup") {
+		t.Errorf("exit status %d: %s", code, got)
+	}
+}

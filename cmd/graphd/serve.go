@@ -132,7 +132,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	logger.Info("graphd ends")
-	if cause := context.Cause(ctx); errors.Is(cause, ledger.ErrFailed) || errors.Is(cause, graph.ErrFailed) {
+	if cause := context.Cause(ctx); errors.Is(cause, ledger.ErrFailed) || errors.Is(cause, graph.ErrFailed) || errors.Is(cause, graph.ErrCorrupt) {
 		return cause
 	}
 	return nil

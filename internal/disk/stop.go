@@ -108,7 +108,7 @@ func (s *Stop) Err() error {
 func (s *Stop) Fail(cause error) {
 	s.once.Do(func() {
 		s.cause = cause
-		s.log.Error(s.kind.Error(), "error", cause)
+		s.log.Error(s.kind.Error(), "error", Line(cause))
 		close(s.failed)
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 // The errors that callers tell apart, with errors.Is.
 var (
-	// ErrNotFound: no such entity, run or event.
+	// ErrNotFound: no such entity, run or event. See NotFound.
 	ErrNotFound = errors.New("not found")
 	// ErrFull: the store's budget is used up. Nothing of the call was kept; it may
 	// be tried again once there is room.
@@ -28,9 +28,24 @@ var (
 	ErrCursor = errors.New("not a cursor of this listing")
 	// ErrFailed: the disk failed. Every later call fails too.
 	ErrFailed = errors.New("the store stopped after an error of the disk; a restart recovers")
+	// ErrCorrupt: what was read is not what was written, or the log has not what the
+	// store refers to. Every later call may fail too: the store has to be made anew.
+	ErrCorrupt = errors.New("the store is corrupt")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
+
+// NotFound is ErrNotFound, of what.
+type NotFound struct {
+	// What names what is not there, for people: "dataset 0a1b...".
+	What string
+}
+
+// Error implements error.
+func (n NotFound) Error() string { return n.What + ": " + ErrNotFound.Error() }
+
+// Is says that it is ErrNotFound.
+func (n NotFound) Is(target error) bool { return target == ErrNotFound }
 
 // Outcome is what one delivery did.
 type Outcome = fact.Outcome
@@ -77,8 +92,8 @@ type Writer interface {
 	// Any number of Writes may run at once, with Reads. What remains is a function
 	// of the set of bodies written, not of order, number, lanes or timing.
 	//
-	// Errors: ErrFull, ErrFailed, ErrClosed, or ctx's, wrapped; any other is the
-	// driver's own and may be tried again.
+	// Errors: ErrFull, ErrFailed, ErrCorrupt, ErrClosed, or ctx's, wrapped; any other is
+	// the driver's own and may be tried again.
 	Write(ctx context.Context, b Batch) ([]Standing, error)
 	// Settle does a bounded part of what is pending, as one transaction, and reports
 	// whether anything is left. Errors are those of Write.
@@ -92,7 +107,7 @@ type Writer interface {
 // different ones. Listings are stable while nothing is written: a cursor
 // continues behind the last element given, whatever was written since.
 //
-// Errors: ErrNotFound, ErrCursor, ErrFailed, ErrClosed, or ctx's, wrapped.
+// Errors: ErrNotFound, ErrCursor, ErrFailed, ErrCorrupt, ErrClosed, or ctx's, wrapped.
 type Reader interface {
 	// Lineage walks over current lineage from a root.
 	Lineage(ctx context.Context, q LineageQuery) (*Lineage, error)
@@ -129,8 +144,9 @@ type Store interface {
 // Archive gives the bodies of a log back. A driver keeps where a body stands, and
 // no copy of it.
 type Archive interface {
-	// Event returns the body at a place of a log. Errors: ErrNotFound, wrapped, or
-	// the log's.
+	// Event returns the body at a place of a log. Errors: ErrNotFound where the log no
+	// longer reaches back so far, ErrCorrupt where it never came so far; wrapped; or the
+	// log's.
 	Event(sequence uint64) (LoggedEvent, error)
 }
 

@@ -112,6 +112,8 @@ func resultOf(err error) string {
 		return "cursor"
 	case errors.Is(err, ErrFull):
 		return "full"
+	case errors.Is(err, ErrCorrupt):
+		return "corrupt"
 	case errors.Is(err, ErrClosed):
 		return "closed"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

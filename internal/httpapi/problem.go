@@ -124,14 +124,14 @@ func failureOf(err error) *failure {
 	var f *failure
 	var no *ingest.Rejected
 	var routing *echo.HTTPError
+	var missing graph.NotFound
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &no):
 		return fail("invalid-event", faultsOf(no), "%s. Sending it again as it is will not help.", no)
-	case errors.Is(err, graph.ErrNotFound):
-		what := strings.TrimSuffix(err.Error(), ": "+graph.ErrNotFound.Error())
-		return fail("not-found", nil, "The %s is not known here.", strings.TrimSpace(what[strings.LastIndexByte(what, 0x3a)+1:]))
+	case errors.As(err, &missing):
+		return fail("not-found", nil, "The %s is not known here.", missing.What)
 	case errors.Is(err, graph.ErrCursor):
 		return fail("invalid-parameter", []Fault{{Parameter: "cursor", Reason: "it was not given by this listing"}},
 			"Use a cursor only as the listing with the same filters gave it, or leave it out to begin anew.")
@@ -140,6 +140,12 @@ func failureOf(err error) *failure {
 			"Send it again once there is room: free disk space, or give graphd a larger --disk-budget.").retry(fullPause).because(err)
 	case errors.Is(err, node.ErrOpening):
 		return fail("unavailable", nil, "The graph is being opened; events are taken in meanwhile. Ask again.").retry(busyPause).because(err)
+	case errors.Is(err, node.ErrLogCorrupt):
+		return fail("internal", nil, "The log on disk is corrupt: something of it cannot be read, and graphd cannot make that again. "+
+			"Restore it from a backup; the server's log tells what is wrong, under the trace ID.").because(err)
+	case errors.Is(err, graph.ErrCorrupt):
+		return fail("unavailable", nil, "The graph on disk is corrupt and is being made anew from the log; events are taken in meanwhile.").
+			retry(busyPause).because(err)
 	case errors.Is(err, graph.ErrFailed):
 		return fail("unavailable", nil, "The disk failed, and graphd ends. What was acknowledged is safe; a start recovers.").retry(busyPause).because(err)
 	case errors.Is(err, graph.ErrClosed):

@@ -89,7 +89,7 @@ func (s *Server) getSnapshot(c echo.Context, q *query) error {
 // is pending.
 func (s *Server) settled(ctx context.Context) error {
 	err := s.opt.Node.Graph.Settled(ctx)
-	if err == nil || ctx.Err() != nil || errors.Is(err, graph.ErrClosed) || errors.Is(err, node.ErrOpening) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, graph.ErrClosed) || errors.Is(err, node.ErrOpening) || errors.Is(err, graph.ErrCorrupt) {
 		return err
 	}
 	return fail("unavailable", nil, "The graph does not follow the log at the moment, so that a snapshot would not have all of it. Ask again.").

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -132,9 +134,9 @@ func (s *Server) getLive(c echo.Context, _ *query) error {
 const readyTime = 2 * time.Second
 
 // getReady answers whether all requests can be served: the log can be written,
-// the graph answers and follows the log, and the process is not about to end. How
-// far behind the log the graph is makes no difference, nor does a used up budget:
-// what there is can be read.
+// the graph answers and follows the log, is not being made anew, and the process is
+// not about to end. How far behind the log the graph is otherwise makes no
+// difference, nor does a used up budget: what there is can be read.
 func (s *Server) getReady(c echo.Context, _ *query) error {
 	no := func(detail string, err error) error {
 		return fail("unavailable", nil, "%s", detail).retry(busyPause).because(err)
@@ -149,9 +151,14 @@ func (s *Server) getReady(c echo.Context, _ *query) error {
 	default:
 	}
 	const opening = "The graph is being opened; events are taken in meanwhile."
+	position, target, rebuilding := n.Rebuilding()
 	follows := n.Graph.Stats()
-	if follows.Failure != nil {
+	if follows.Failure != nil && !(rebuilding && errors.Is(follows.Failure, graph.ErrCorrupt)) {
 		return no("The graph does not follow the log; events are taken in meanwhile.", follows.Failure)
+	}
+	if rebuilding {
+		return no(fmt.Sprintf("The graph is being made anew from the log and has come to record %d of %d; events are taken in meanwhile.", position, target),
+			follows.Failure)
 	}
 	if !follows.Found { // what it has might belong to another log
 		return no(opening, nil)

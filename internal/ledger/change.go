@@ -11,6 +11,7 @@ import (
 // windowChange is what one group does to the window.
 type windowChange struct {
 	current *generation
+	begun   bool // with this group
 	rows    []windowRow
 	// next are the generations after it, newest first.
 	next        []*generation
@@ -32,7 +33,7 @@ func (w *window) change(added []*item, bodies map[fact.ID]uint64, events map[fac
 	if len(list) > 0 && list[0].bytes.Load() < w.generationBytes() {
 		c.current = list[0]
 	} else {
-		c.current = &generation{id: 1, start: added[0].received}
+		c.current, c.begun = &generation{id: 1, start: added[0].received}, true
 		if len(list) > 0 {
 			c.current.id = list[0].id + 1
 		}
@@ -90,9 +91,23 @@ func (c *windowChange) write(b *pebble.Batch) error {
 			return err
 		}
 	}
-	row := appendInstant(nil, c.current.start)
-	row = appendUvarints(row, uint64(c.current.keys.Load()+c.keys), uint64(c.current.bytes.Load()+c.bytes))
-	return b.Set(generationKey(c.current.id), row, nil)
+	if !c.begun {
+		return nil
+	}
+	// The row of the one before gets its last numbers; until then the state row
+	// has them.
+	if len(c.next) > 1 {
+		g := c.next[1]
+		if err := b.Set(generationKey(g.id), g.encode(g.keys.Load(), g.bytes.Load()), nil); err != nil {
+			return err
+		}
+	}
+	return b.Set(generationKey(c.current.id), c.current.encode(c.keys, c.bytes), nil)
+}
+
+// update makes s say what the current generation is and holds after the change.
+func (c *windowChange) update(s *state) {
+	s.generation, s.keys, s.bytes = c.current.id, c.current.keys.Load()+c.keys, c.current.bytes.Load()+c.bytes
 }
 
 // apply makes the change, which is on disk, visible. Keys come into the filter

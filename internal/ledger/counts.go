@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -39,20 +38,24 @@ const (
 // counts keeps how many deliveries came. What is on disk are absolute values, so
 // that writing one twice is harmless. Counting never reads from the disk: an hour
 // that is not in memory is counted from zero, and what is on disk is added when
-// it is saved.
+// it is saved. The totals are in the state row, which each group writes; rows by
+// hour and producer are many, and saved now and then.
 type counts struct {
-	db  *pebble.DB
-	max int
-	now func() time.Time
-	log *slog.Logger
+	db    *pebble.DB
+	max   int
+	now   func() time.Time
+	delay time.Duration // how long they wait
+	log   *slog.Logger
 
 	// Not held while the disk is read: SeenRaw and the writer take it.
 	mu      sync.Mutex
 	hours   map[uint32]*hourCounts
 	totals  [len(outcomes)]uint64 // by outcome, since ever
-	unsaved int
-	savedAt time.Time
-	purged  uint32 // the hour in which old rows were last removed
+	unsaved int                   // how many are not in the rows yet
+	waiting time.Time             // since when there are some
+	fresh   bool                  // some of them are no retries
+	purged  uint32                // the hour in which old rows were last removed
+	timer   *time.Timer           // goes off when they have waited long enough
 }
 
 type hourCounts struct {
@@ -71,26 +74,17 @@ func newHour() *hourCounts {
 	return &hourCounts{n: map[countKey]uint64{}, dirty: map[countKey]bool{}, producers: map[string]bool{}}
 }
 
-func loadCounts(db *pebble.DB, opt *Options) (*counts, error) {
-	c := &counts{
-		db: db, max: opt.MaxProducers, now: opt.Now, log: opt.Logger, hours: map[uint32]*hourCounts{}, savedAt: time.Now(),
+func newCounts(db *pebble.DB, opt *Options, s *state) *counts {
+	return &counts{
+		db: db, max: opt.MaxProducers, now: opt.Now, delay: opt.countsWait, log: opt.Logger,
+		hours: map[uint32]*hourCounts{}, totals: s.totals,
 	}
-	value, closer, err := db.Get(totalsKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return c, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer closer.Close()
-	d := decoder{rest: value}
-	for i := range c.totals[1:] {
-		c.totals[1+i] = d.uvarint()
-	}
-	if d.bad {
-		return nil, fmt.Errorf("%w: the row of the totals is unreadable", ErrCorrupt)
-	}
-	return c, nil
+}
+
+func (c *counts) totalsNow() [len(outcomes)]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.totals
 }
 
 func hourOf(i openlineage.Instant) uint32 { return uint32(max(0, min(i.Hour(), 1<<32-2))) }
@@ -124,7 +118,16 @@ func (c *counts) count(hour uint32, k countKey) {
 	}
 	h.add(k, 1, c.max)
 	c.totals[k.outcome]++
-	c.unsaved++
+	if c.unsaved++; c.unsaved == 1 {
+		c.wait()
+	}
+	c.fresh = c.fresh || outcomeOf(k.outcome) != fact.Retry
+}
+
+// wait says that the first of those that are not saved waits from now on.
+func (c *counts) wait() {
+	c.waiting = time.Now()
+	c.timer.Reset(c.delay)
 }
 
 func (h *hourCounts) add(k countKey, n uint64, bound int) {
@@ -139,45 +142,46 @@ func (h *hourCounts) add(k countKey, n uint64, bound int) {
 	h.dirty[k] = true
 }
 
-// due reports whether it is time to save counts that no group has taken along.
+// due reports whether it is time to save counts.
 func (c *counts) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unsaved >= countsUnsaved || c.unsaved > 0 && time.Since(c.savedAt) >= countsUnsavedT
+	return c.unsaved >= countsUnsaved || c.unsaved > 0 && time.Since(c.waiting) >= c.delay
 }
 
-// save adds to b what changed since the last save. The writer calls it, which
-// stops for good if b then fails.
-func (c *counts) save(b *pebble.Batch) error {
+// save adds to b what changed since the last save, and reports whether there are
+// others than of retries: those must be synced, so that a crash costs no more than
+// Counts says. The writer calls it, which stops for good if b then fails.
+func (c *counts) save(b *pebble.Batch) (fresh bool, err error) {
 	for _, hour := range c.notLoaded() {
 		c.load(hour)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.evict()
-	if c.unsaved > 0 {
-		if err := b.Set(totalsKey, appendUvarints(nil, c.totals[1:]...), nil); err != nil {
-			return err
-		}
-	}
-	c.unsaved, c.savedAt = 0, time.Now()
+	fresh, c.fresh, c.unsaved = c.fresh, false, 0
 	for hour, h := range c.hours {
 		if !h.loaded {
-			c.unsaved += len(h.dirty) // begun just now: for the next save
+			// Begun just now: for the next save.
+			c.unsaved += len(h.dirty)
+			c.fresh = fresh
 			continue
 		}
 		for k := range h.dirty {
 			if err := b.Set(k.row(hour), appendUvarints(nil, h.n[k]), nil); err != nil {
-				return err
+				return false, err
 			}
 		}
 		clear(h.dirty)
 	}
+	if c.unsaved > 0 {
+		c.wait()
+	}
 	if now := hourOf(openlineage.InstantOf(c.now())); now != c.purged && now > countsKept {
 		c.purged = now
-		return b.DeleteRange(hourKey(0), hourKey(now-countsKept), nil)
+		return fresh, b.DeleteRange(hourKey(0), hourKey(now-countsKept), nil)
 	}
-	return nil
+	return fresh, nil
 }
 
 // evict forgets the oldest hours that an earlier save has put on disk.
@@ -246,8 +250,9 @@ func (c *counts) read(from, to uint32, give func(hour uint32, k countKey, n uint
 
 // Counts returns the counts of deliveries since the hour that since lies in,
 // sorted by hour, producer, kind and outcome. They reach back 90 days and survive
-// a restart; a crash may cost those of retries since the last sync. Errors:
-// ErrClosed, ErrFailed, ErrCorrupt; wrapped.
+// a restart. A crash, of the process or of the machine, may cost those of the last
+// 200 ms, and those of retries since the last sync; Totals then says how many
+// deliveries there were. Errors: ErrClosed, ErrFailed, ErrCorrupt; wrapped.
 func (l *Ledger) Counts(since time.Time) ([]Count, error) {
 	var list []Count
 	err := l.do(func() (err error) {
@@ -262,7 +267,10 @@ func (l *Ledger) Counts(since time.Time) ([]Count, error) {
 
 // Totals returns how many deliveries there were since ever, by what they did;
 // an outcome that none had is absent. It reads memory only, and tells the same
-// after a restart; a crash may cost retries since the last sync.
+// after a restart. What Accept synced is counted with it, so no crash takes that
+// back: New, Equivalent, Redescribed and Collision are as many as the records that
+// the log ever had. A crash may cost retries that came alone: those that SeenRaw
+// answered and those of calls of nothing else, since the last sync.
 func (l *Ledger) Totals() map[fact.Outcome]uint64 {
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()

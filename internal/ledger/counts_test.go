@@ -108,6 +108,7 @@ func TestUnreadableCounts(t *testing.T) {
 	l := open(t, t.TempDir(), o)
 	e := fresh(1)
 	accept(t, l, e)
+	l = reopen(t, l) // they are saved
 	key := countKey{kindCode(e.Kind), outcomeCode(fact.New), e.Producer}
 	b := l.db.NewBatch()
 	defer b.Close()
@@ -156,6 +157,8 @@ func TestReadingCountsHoldsNobodyUp(t *testing.T) {
 	o.FS, o.CacheBytes, o.Now = fs, 1, func() time.Time { return epoch }
 	l := open(t, "ledger", o)
 	e := fresh(1)
+	accept(t, l, e)
+	l = reopen(t, l) // they are saved
 	accept(t, l, e)
 	if err := l.db.Flush(); err != nil {
 		t.Fatal(err)

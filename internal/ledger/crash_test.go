@@ -241,7 +241,11 @@ func runAndKill(t *testing.T, dir string, life uint64) (list []acknowledgement) 
 func (s *sent) checkKilled(t *testing.T, l *Ledger) {
 	t.Helper()
 	m := newModel()
-	for _, r := range readAll(t, l) {
+	records := readAll(t, l)
+	if err := totalsFit(l, records); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
 		e := killedEntryOf(t, r.Payload)
 		if e.Body != r.Body || e.Event != r.Event || string(e.Payload) != string(r.Payload) {
 			t.Fatalf("record %d was never sent", r.Sequence)

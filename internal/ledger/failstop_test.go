@@ -56,6 +56,12 @@ func TestNobodyWaitsForAFailedStore(t *testing.T) {
 	for n := range uint64(3) {
 		accept(t, l, fresh(n))
 	}
+	if err := l.Close(); err != nil { // which saves the counts
+		t.Fatal(err)
+	}
+	if l, err = Open("ledger", o); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.db.Flush(); err != nil {
 		t.Fatal(err)
 	}

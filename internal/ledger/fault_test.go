@@ -252,6 +252,7 @@ func faultCase(past *vfs.MemFS, f *faults, entries []Entry, s *sent) (told, wron
 // checkLog is check without verdicts, which depend on what a small window holds.
 func (s *sent) checkLog(l *Ledger) error {
 	at := map[uint64]fact.ID{}
+	var records []LogRecord
 	for r, err := range l.Read(0, 0) {
 		if err != nil {
 			return err
@@ -261,6 +262,10 @@ func (s *sent) checkLog(l *Ledger) error {
 			return fmt.Errorf("record %d was never sent", r.Sequence)
 		}
 		at[r.Sequence] = r.Body
+		records = append(records, r)
+	}
+	if err := totalsFit(l, records); err != nil {
+		return err
 	}
 	for body, v := range s.verdicts {
 		if at[v.Sequence] != body {

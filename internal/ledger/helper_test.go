@@ -209,6 +209,9 @@ func (s *sent) check(t testing.TB, l *Ledger, acknowledged map[fact.ID]Verdict) 
 	if uint64(len(records)) != l.Last() {
 		t.Fatalf("the log has %d records and ends with %d", len(records), l.Last())
 	}
+	if err := totalsFit(l, records); err != nil {
+		t.Fatal(err)
+	}
 	for i, r := range records {
 		e := s.entries[r.Body]
 		switch {

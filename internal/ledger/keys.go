@@ -14,21 +14,26 @@ import (
 )
 
 // layout is the version of keys and values below. A ledger with a greater one
-// is refused.
+// is refused, one with a lesser one migrated (state.go).
 //
 //	v                              version row: layout, log ID
-//	s                              last sequence of the log
+//	s                              state row (state.go): last sequence of the log,
+//	                               current generation, its keys and bytes, counts
+//	                               by outcome since ever, outcomes 1 to 5
 //	t                              first sequence that Truncate left
 //	l <sequence 8>                 log record (record.go)
-//	g <generation 4>               a generation of the window: start, keys, bytes
+//	g <generation 4>               a generation of the window: start, keys, bytes;
+//	                               the current one's numbers are in the state row
 //	w <generation 4> b <body 24>   its sequence
 //	w <generation 4> e <event 24>  first seen, contents, drifts (row.go)
 //	d <dictionary 4>               dictionary (dictionary.go)
 //	c <hour 4> <kind 1> <outcome 1> <producer>   count (counts.go)
-//	n                              counts by outcome since ever, outcomes 1 to 5
 //
 // Numbers in keys are big-endian, numbers in values uvarints.
-const layout = 1
+//
+// In layout 1 the state row was the last sequence, the totals had a row of their
+// own, and the current generation's row had its numbers.
+const layout = 2
 
 const (
 	logFamily        = 'l'
@@ -43,9 +48,9 @@ const (
 
 var (
 	versionKey = []byte{'v'}
-	rangeKey   = []byte{'s'}
+	stateKey   = []byte{'s'}
 	firstKey   = []byte{'t'}
-	totalsKey  = []byte{'n'}
+	totalsKey1 = []byte{'n'} // of layout 1
 )
 
 func logKey(sequence uint64) []byte {
@@ -139,6 +144,30 @@ func (d *decoder) instant() openlineage.Instant {
 	return i
 }
 
+// An offset is the distance of an instant from another one: milliseconds, with
+// their sign, doubled, plus one if nanoseconds within the millisecond follow.
+func appendOffset(b []byte, i, from openlineage.Instant) []byte {
+	distance := millis(i) - millis(from)
+	v := (uint64(distance<<1) ^ uint64(distance>>63)) << 1
+	rest := uint64(i.Nano) % 1e6
+	if rest == 0 {
+		return binary.AppendUvarint(b, v)
+	}
+	return appendUvarints(b, v|1, rest)
+}
+
+func millis(i openlineage.Instant) int64 { return i.Sec*1000 + int64(i.Nano)/1e6 }
+
+func (d *decoder) offset(from openlineage.Instant) openlineage.Instant {
+	v := d.uvarint()
+	milli := millis(from) + (int64(v>>2) ^ -int64(v>>1&1))
+	i := openlineage.Instant{Sec: milli / 1000, Nano: int32(milli%1000) * 1e6}
+	if v&1 != 0 {
+		i.Nano += int32(d.uvarint() % 1e6)
+	}
+	return i
+}
+
 // uvarintAt reads one row that holds a number; ok is false if there is none.
 func uvarintAt(db *pebble.DB, key []byte) (v uint64, ok bool, err error) {
 	value, closer, err := db.Get(key)
@@ -157,7 +186,8 @@ func uvarintAt(db *pebble.DB, key []byte) (v uint64, ok bool, err error) {
 	return v, true, nil
 }
 
-// loadVersion reads the version row, or writes it where the ledger is new.
+// loadVersion reads the version row, or writes it where the ledger is new, and
+// migrates what is older.
 func (l *Ledger) loadVersion() error {
 	value, closer, err := l.db.Get(versionKey)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -176,6 +206,11 @@ func (l *Ledger) loadVersion() error {
 	if written > layout {
 		return fmt.Errorf("%w: its layout is %d, this one reads up to %d", ErrNewer, written, layout)
 	}
+	if written < layout {
+		if err := l.migrate(); err != nil {
+			return fmt.Errorf("migrating from layout %d: %w", written, err)
+		}
+	}
 	return nil
 }
 
@@ -187,8 +222,12 @@ func (l *Ledger) writeVersion() error {
 	l.id = hex.EncodeToString(random[:])
 	b := l.db.NewBatch()
 	defer b.Close()
-	if err := b.Set(versionKey, append(appendUvarints(nil, layout), l.id...), nil); err != nil {
+	if err := l.setVersion(b); err != nil {
 		return err
 	}
 	return l.commit(b, pebble.Sync)
+}
+
+func (l *Ledger) setVersion(b *pebble.Batch) error {
+	return b.Set(versionKey, append(appendUvarints(nil, layout), l.id...), nil)
 }

@@ -15,6 +15,9 @@
 //     retry, whoever sends them, at once or apart, before or after a crash.
 //   - Verdicts follow the order of the log: as far as the window reaches back,
 //     whoever replays the log through the rules gets the verdicts that were given.
+//   - Totals counts whatever a group took in the same commit: it fits the log, after
+//     a crash too. Counts, by producer and hour, may then lack what came in the last
+//     200 ms. Retries that no group took are counted without a sync.
 //   - Sequences begin at 1 and have no hole. What Read and Last show is on disk:
 //     a sequence once seen never stands for another body.
 //   - Memory is bounded by Options, whatever the log's and the window's sizes.
@@ -24,7 +27,9 @@
 // One Pebble store in one directory, one writer goroutine. The writer takes a
 // call, drains what else is queued, decides, writes one batch, syncs once and
 // answers all: no timer, the size of a group adapts to the disk. Since there is
-// one writer, look-up and insertion are one step and need no lock.
+// one writer, look-up and insertion are one step and need no lock. Under load a
+// group has two or three entries, so what is written once a group counts: it is
+// one row of state.
 //
 // The window is a list of generations, each a range of keys of its own, so that
 // the oldest is forgotten with one range deletion. A filter in memory for each
@@ -45,10 +50,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -97,6 +101,7 @@ type Ledger struct {
 	dicts  *dictionaries
 	learn  *learner
 	space  *space
+	state  state // the state row as written last; the writer's
 
 	// durable is the greatest sequence that is on disk: what the writer has
 	// committed but not synced must not be shown to anybody. first is the least
@@ -163,32 +168,26 @@ func (l *Ledger) open() error {
 		return err
 	}
 	l.lock = lock
-	if err := l.checkFiles(); err != nil {
-		return errors.Join(err, lock.Close())
+	// Pebble would take some of what is corrupt for new, and remove the data.
+	if err := disk.CheckFiles(l.fs, l.dir); err != nil {
+		return errors.Join(corrupted(err, true), lock.Close())
 	}
 	if l.db, err = pebble.Open(l.dir, l.pebbleOptions()); err != nil {
-		return errors.Join(err, lock.Close())
+		return errors.Join(corrupted(err, true), lock.Close())
 	}
 	if err := l.load(); err != nil {
-		return errors.Join(err, l.db.Close(), lock.Close())
+		return errors.Join(corrupted(err, false), l.db.Close(), lock.Close())
 	}
 	return nil
 }
 
-// checkFiles refuses a directory that has data but does not say which is the
-// current manifest: Pebble would take it for a new one and remove the data.
-func (l *Ledger) checkFiles() error {
-	names, err := l.fs.List(l.dir)
-	if err != nil {
+// corrupted returns err as ErrCorrupt where it says that what was read, or is being
+// opened, is not what was written.
+func corrupted(err error, opening bool) error {
+	if err == nil || errors.Is(err, ErrCorrupt) || !disk.IsCorrupt(err, opening) {
 		return err
 	}
-	data := slices.ContainsFunc(names, func(name string) bool {
-		return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log")
-	})
-	if data && !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }) {
-		return fmt.Errorf("%w: there are tables or write-ahead logs, but no file marker.manifest.*", ErrCorrupt)
-	}
-	return nil
+	return fmt.Errorf("%w: %s", ErrCorrupt, disk.Line(err))
 }
 
 // load reads what the ledger keeps in memory. None of it grows with the log.
@@ -196,13 +195,18 @@ func (l *Ledger) load() error {
 	if err := l.loadVersion(); err != nil {
 		return err
 	}
-	last, first, err := l.loadRange()
+	s, err := loadState(l.db)
 	if err != nil {
 		return err
 	}
-	l.durable.Store(last)
+	first, err := l.loadFirst(s.last)
+	if err != nil {
+		return err
+	}
+	l.state = s
+	l.durable.Store(s.last)
 	l.first.Store(first)
-	if l.window, err = loadWindow(l.db, &l.opt, &l.tally); err != nil {
+	if l.window, err = loadWindow(l.db, &l.opt, &l.tally, &s); err != nil {
 		return err
 	}
 	if l.dicts, err = loadDictionaries(l.db); err != nil {
@@ -210,9 +214,8 @@ func (l *Ledger) load() error {
 	}
 	l.learn = newLearner(&l.opt)
 	l.recent = newRecent(l.opt.RecentBytes)
-	if l.counts, err = loadCounts(l.db, &l.opt); err != nil {
-		return err
-	}
+	l.counts = newCounts(l.db, &l.opt, &s)
+	l.counts.timer = time.AfterFunc(l.opt.countsWait, l.nudge)
 	l.space = newSpace(l)
 	return nil
 }
@@ -241,7 +244,8 @@ func (l *Ledger) shut() error {
 		close(l.queue)
 		<-l.wrote
 		l.work.Wait()
-		done <- errors.Join(l.saveCounts(pebble.Sync), l.db.Close(), l.lock.Close())
+		l.counts.timer.Stop()
+		done <- errors.Join(l.saveCounts(true), l.db.Close(), l.lock.Close())
 	}()
 	select {
 	case err := <-done:
@@ -282,7 +286,7 @@ func (l *Ledger) do(op func() error) error {
 	}
 	return l.stop.Wait(func() error {
 		defer l.leave()
-		return op()
+		return corrupted(op(), false)
 	})
 }
 

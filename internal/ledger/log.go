@@ -234,21 +234,18 @@ func (l *Ledger) truncate(before uint64) error {
 	return nil
 }
 
-// loadRange reads the first and last sequence and compares them with the log.
-func (l *Ledger) loadRange() (last, first uint64, err error) {
-	if last, _, err = uvarintAt(l.db, rangeKey); err != nil {
-		return 0, 0, err
-	}
+// loadFirst reads the first sequence, and looks whether the log ends with last.
+func (l *Ledger) loadFirst(last uint64) (first uint64, err error) {
 	first, truncated, err := uvarintAt(l.db, firstKey)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if !truncated {
 		first = 1
 	}
 	it, err := l.db.NewIter(family(logFamily))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer it.Close()
 	found := first - 1
@@ -256,12 +253,12 @@ func (l *Ledger) loadRange() (last, first uint64, err error) {
 		found = binary.BigEndian.Uint64(it.Key()[1:])
 	}
 	if err := it.Error(); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if found != last {
-		return 0, 0, fmt.Errorf("%w: the log ends with record %d and should with %d", ErrCorrupt, found, last)
+		return 0, fmt.Errorf("%w: the log ends with record %d and should with %d", ErrCorrupt, found, last)
 	}
-	return last, first, nil
+	return first, nil
 }
 
 // progress wakes those who wait for the log to grow.

@@ -70,7 +70,7 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(l.dir, small())
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "layout is 2") {
+	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "layout is 3") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Open(l.dir, small()); !errors.Is(err, ErrNewer) {
@@ -148,5 +148,107 @@ func TestLogID(t *testing.T) {
 	}
 	if other := open(t, t.TempDir(), small()); other.LogID() == id {
 		t.Error("two logs have one ID")
+	}
+}
+
+// A directory of which something is damaged is refused, with one line, and nothing of
+// it is removed or locked.
+func TestCorruptDirectoryIsRefusedAndKept(t *testing.T) {
+	made := open(t, t.TempDir(), small())
+	for i := range uint64(200) {
+		accept(t, made, fresh(i+1))
+	}
+	if err := errors.Join(made.db.Flush(), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	change := func(pattern string, change func(path string) error) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			paths, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil || len(paths) == 0 {
+				t.Fatalf("no %s, %v", pattern, err)
+			}
+			for _, path := range paths {
+				if err := change(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	flip := func(path string) error {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			text[60] ^= 0x55
+			err = os.WriteFile(path, text, 0o600)
+		}
+		return err
+	}
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"no marker":         change("marker.manifest.*", os.Remove),
+		"no manifest":       change("MANIFEST-*", os.Remove),
+		"an empty manifest": change("MANIFEST-*", func(path string) error { return os.Truncate(path, 0) }),
+		"a manifest":        change("MANIFEST-*", flip),
+		"no table":          change("*.sst", os.Remove),
+		"a short table":     change("*.sst", func(path string) error { return os.Truncate(path, 100) }),
+		"a table":           change("*.sst", flip),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "ledger")
+			if err := os.CopyFS(dir, os.DirFS(made.dir)); err != nil {
+				t.Fatal(err)
+			}
+			damage(t, dir)
+			tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := Open(dir, small()); !errors.Is(err, ErrCorrupt) || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("got %v", err)
+				}
+			}
+			for _, table := range tables {
+				if _, err := os.Stat(table); err != nil {
+					t.Errorf("a table was removed: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be read of an open ledger is told as that.
+func TestCorruptRecordIsTold(t *testing.T) {
+	o := small()
+	o.CacheBytes = 1 // so that tables are read
+	l := open(t, t.TempDir(), o)
+	for i := range uint64(200) {
+		accept(t, l, fresh(i+1))
+	}
+	if err := l.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	l = reopen(t, l)
+	tables, err := filepath.Glob(filepath.Join(l.dir, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for _, table := range tables {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 20; at < len(text)-100; at += 100 {
+			text[at] ^= 0x55
+		}
+		if err := os.WriteFile(table, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Record(7); !errors.Is(err, ErrCorrupt) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a record: %v", err)
+	}
+	for _, err := range l.Read(1, 10) {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("the log: %v", err)
+		}
 	}
 }

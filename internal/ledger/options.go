@@ -10,12 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/graphd/graphd/internal/disk"
 )
 
 // Options of a ledger. The zero value is a useful one.
 type Options struct {
 	// WindowBytes bounds the rows of the dedupe window, keys and values, oldest
-	// first; about 115 bytes an event with one body. Past the window a delivery
+	// first; about 110 bytes an event with one body. Past the window a delivery
 	// counts as new here, and only the graph's constraint tells it. Default 1 GiB,
 	// which is nine million events; at least 64 KiB.
 	WindowBytes int64
@@ -50,9 +52,11 @@ type Options struct {
 	Logger *slog.Logger
 
 	// What tests make smaller: the memtable, how many bodies a dictionary is
-	// learned from, and how many lie between two attempts.
+	// learned from, and how many lie between two attempts. And longer: how long
+	// counts wait to be saved.
 	memTable              uint64
 	learnFrom, learnEvery int
+	countsWait            time.Duration
 }
 
 // Sizes of what Open reads back after a crash. Measured with both memtables full,
@@ -74,6 +78,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.memTable, uint64(min(memTableBytes, o.CacheBytes)))
 	setDefault(&o.learnFrom, 128)
 	setDefault(&o.learnEvery, 1<<16)
+	setDefault(&o.countsWait, 200*time.Millisecond)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -96,7 +101,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-func setDefault[T int | int64 | uint64](v *T, d T) {
+func setDefault[T int | int64 | uint64 | time.Duration](v *T, d T) {
 	if *v == 0 {
 		*v = d
 	}
@@ -161,7 +166,7 @@ func (l *Ledger) listener() *pebble.EventListener {
 	note := func(what string, err error) {
 		n, text := l.tally.backgroundErrors.Add(1), err.Error()
 		if last := l.tally.lastBackgroundError.Swap(&text); last == nil || *last != text || n%100 == 0 {
-			l.log.Error(what, "dir", l.dir, "error", err, "errors", n)
+			l.log.Error(what, "dir", l.dir, "error", disk.Line(err), "errors", n)
 		}
 	}
 	return &pebble.EventListener{

@@ -77,14 +77,27 @@ func appendBounded[T any](s []T, v T, bound int) []T {
 	return s
 }
 
+// The value of an event's row:
+//
+//	drifts of the first content 1   how many
+//	first seen                      an offset from rowEpoch
+//	first event time                an offset from first seen: mostly seconds
+//	content 24, its drifts 8 each
+//	drifts, content, its drifts     of each further content
+//
+// Rows of layout 1 begin with first seen and first event time, as instants, and a
+// content's number of drifts stands behind it. Their first byte is over maxDrifts:
+// it is the first of a number of seven bytes, or 0 for an instant that is none.
 func (r *eventRow) encode() []byte {
 	b := make([]byte, 0, 64+len(r.contents)*40)
-	b = appendInstant(b, r.firstSeen)
-	b = appendInstant(b, r.firstEventTime)
 	for i := range r.contents {
 		c := &r.contents[i]
+		b = append(b, byte(len(c.drifts)))
+		if i == 0 {
+			b = appendOffset(b, r.firstSeen, rowEpoch)
+			b = appendOffset(b, r.firstEventTime, r.firstSeen)
+		}
 		b = append(b, c.content[:]...)
-		b = appendUvarints(b, uint64(len(c.drifts)))
 		for _, d := range c.drifts {
 			b = binary.LittleEndian.AppendUint64(b, d)
 		}
@@ -92,19 +105,47 @@ func (r *eventRow) encode() []byte {
 	return b
 }
 
+// rowEpoch is 2020-01-01: deliveries are received within decades of it.
+var rowEpoch = openlineage.Instant{Sec: 63_713_433_600}
+
 func decodeEventRow(value []byte, generation uint32) (*eventRow, error) {
 	d := decoder{rest: value}
 	r := &eventRow{generation: generation, size: windowKeyBytes + len(value)}
-	r.firstSeen, r.firstEventTime = d.instant(), d.instant()
-	for len(d.rest) > 0 {
-		c := contentRow{content: d.id()}
-		for range min(d.uvarint(), maxDrifts+1) {
-			c.drifts = append(c.drifts, binary.LittleEndian.Uint64(d.bytes(8)))
-		}
-		r.contents = append(r.contents, c)
+	if len(value) == 0 || value[0] == 0 || value[0] > maxDrifts {
+		r.decode1(&d)
+	} else {
+		r.decode(&d)
 	}
 	if d.bad || len(r.contents) == 0 {
 		return nil, fmt.Errorf("%w: the row of an event is unreadable", ErrCorrupt)
 	}
 	return r, nil
+}
+
+func (r *eventRow) decode(d *decoder) {
+	for len(d.rest) > 0 {
+		drifts := int(d.bytes(1)[0])
+		if len(r.contents) == 0 {
+			r.firstSeen = d.offset(rowEpoch)
+			r.firstEventTime = d.offset(r.firstSeen)
+		}
+		r.contents = append(r.contents, d.content(d.id(), drifts))
+	}
+}
+
+// decode1 reads what layout 1 wrote.
+func (r *eventRow) decode1(d *decoder) {
+	r.firstSeen, r.firstEventTime = d.instant(), d.instant()
+	for len(d.rest) > 0 {
+		id := d.id()
+		r.contents = append(r.contents, d.content(id, int(min(d.uvarint(), maxDrifts+1))))
+	}
+}
+
+func (d *decoder) content(id fact.ID, drifts int) contentRow {
+	c := contentRow{content: id}
+	for range drifts {
+		c.drifts = append(c.drifts, binary.LittleEndian.Uint64(d.bytes(8)))
+	}
+	return c
 }

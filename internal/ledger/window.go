@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -49,10 +48,11 @@ type generation struct {
 func (w *window) generationBytes() int64 { return w.bound / generationsKept }
 
 // capacity is about how many keys a full generation holds: 33 bytes for a body,
-// 85 for an event with one body.
+// 77 for an event with one body.
 func (w *window) capacity() int64 { return w.generationBytes() / 48 }
 
-func loadWindow(db *pebble.DB, opt *Options, t *tally) (*window, error) {
+// loadWindow reads the generations; s has the numbers of the newest.
+func loadWindow(db *pebble.DB, opt *Options, t *tally, s *state) (*window, error) {
 	w := &window{db: db, bound: opt.WindowBytes, filterBound: opt.FilterBytes, tally: t}
 	it, err := db.NewIter(family(generationFamily))
 	if err != nil {
@@ -61,21 +61,26 @@ func loadWindow(db *pebble.DB, opt *Options, t *tally) (*window, error) {
 	defer it.Close()
 	var list []*generation
 	for it.First(); it.Valid(); it.Next() {
-		d := decoder{rest: it.Value()}
-		g := &generation{start: d.instant()}
-		g.keys.Store(int64(d.uvarint()))
-		g.bytes.Store(int64(d.uvarint()))
-		if d.bad || len(it.Key()) != 5 {
-			return nil, fmt.Errorf("%w: the row of a generation is unreadable", ErrCorrupt)
+		g, err := decodeGeneration(it.Key(), it.Value())
+		if err != nil {
+			return nil, err
 		}
-		g.id = binary.BigEndian.Uint32(it.Key()[1:])
 		list = append(list, g)
 	}
 	if err := it.Error(); err != nil {
 		return nil, err
 	}
 	slices.Reverse(list)
+	newest := uint32(0)
 	if len(list) > 0 {
+		newest = list[0].id
+	}
+	if newest != s.generation {
+		return nil, fmt.Errorf("%w: the newest generation of the window is %d and should be %d", ErrCorrupt, newest, s.generation)
+	}
+	if len(list) > 0 {
+		list[0].keys.Store(s.keys)
+		list[0].bytes.Store(s.bytes)
 		// The writer adds its keys from now on, loadFilters those on disk.
 		w.giveFilter(list[0], newFilter(w.capacity()), list)
 	}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -32,8 +31,12 @@ func (l *Ledger) write() {
 				close(c.done)
 			}
 			clear(calls)
+			l.nudge() // if it failed
 		case <-l.wake:
-			if err := l.saveCounts(pebble.NoSync); err != nil && !l.stop.Stopped() {
+			if len(l.queue) > 0 || !l.counts.due() {
+				continue // the next group takes them along, or the last one did
+			}
+			if err := l.saveCounts(false); err != nil && !l.stop.Stopped() {
 				l.log.Error("counts were not saved", "error", err)
 			}
 		}
@@ -62,7 +65,7 @@ func (l *Ledger) drain(calls []*call) []*call {
 func (l *Ledger) commitGroup(calls []*call) {
 	g := l.newGroup()
 	defer g.close()
-	if err := g.run(calls); err != nil {
+	if err := corrupted(g.run(calls), false); err != nil {
 		for _, c := range calls {
 			c.err = err
 		}
@@ -219,26 +222,37 @@ func (g *group) decide(it *item, v *Verdict) error {
 
 // keep writes the group and waits until it is on disk.
 func (g *group) keep(calls []*call) error {
-	if err := g.counts.save(g.batch); err != nil {
-		return err
+	// Otherwise only retries are counted, whose bodies are on disk: they may wait
+	// for the next sync.
+	sync := len(g.added) > 0 || needsSync(calls)
+	if g.counts.due() {
+		fresh, err := g.counts.save(g.batch)
+		if err != nil {
+			return err
+		}
+		sync = sync || fresh
 	}
+	s := g.state
 	if len(g.added) > 0 {
 		g.change = g.window.change(g.added, g.bodies, g.events)
 		if err := g.change.write(g.batch); err != nil {
 			return err
 		}
-		if err := g.batch.Set(rangeKey, appendUvarints(nil, g.last), nil); err != nil {
-			return err
-		}
+		s.last = g.last
+		g.change.update(&s)
 	}
-	sync := pebble.Sync
-	if len(g.added) == 0 && !needsSync(calls) {
-		// Only counts of retries, whose bodies are on disk: they may wait for the
-		// next sync.
-		sync = pebble.NoSync
+	if err := g.saveState(g.batch, s); err != nil {
+		return err
 	}
 	g.space.wrote(g.batch.Len())
-	return g.commit(g.batch, sync)
+	return g.commit(g.batch, writeOptions(sync))
+}
+
+func writeOptions(sync bool) *pebble.WriteOptions {
+	if sync {
+		return pebble.Sync
+	}
+	return pebble.NoSync
 }
 
 func needsSync(calls []*call) bool {
@@ -308,25 +322,29 @@ func (l *Ledger) commit(b *pebble.Batch, sync *pebble.WriteOptions) error {
 	return nil
 }
 
-// saveCounts writes the counts that no group has taken along.
-func (l *Ledger) saveCounts(sync *pebble.WriteOptions) error {
+// saveCounts writes the counts that no group has taken along, and the state row
+// if the totals are others. With sync, or where there are others than of retries,
+// they are on disk when it returns nil.
+func (l *Ledger) saveCounts(sync bool) error {
 	if l.stop.Stopped() {
 		return l.stop.Err()
 	}
 	b := l.db.NewBatch()
 	defer b.Close()
-	if err := l.counts.save(b); err != nil {
+	fresh, err := l.counts.save(b)
+	if err != nil {
 		return err
 	}
-	return l.commit(b, sync)
+	if err := l.saveState(b, l.state); err != nil {
+		return err
+	}
+	return l.commit(b, writeOptions(sync || fresh))
 }
 
-// Counts that no group takes along are saved when there are this many of them,
-// or when the last saving was this long ago and another one comes.
-const (
-	countsUnsaved  = 1024
-	countsUnsavedT = 200 * time.Millisecond
-)
+// countsUnsaved is how many counts are saved at the latest. Fewer are saved when
+// the first has waited for Options.countsWait: by the next group or, if none comes,
+// on their own.
+const countsUnsaved = 1024
 
 // nudge asks the writer to save counts if it is time.
 func (l *Ledger) nudge() {

@@ -19,8 +19,6 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/graphd/graphd/internal/graph"
-	"github.com/graphd/graphd/internal/graph/embedded"
-	"github.com/graphd/graphd/internal/graph/memory"
 	"github.com/graphd/graphd/internal/ingest"
 	"github.com/graphd/graphd/internal/ledger"
 	"github.com/graphd/graphd/internal/normalize"
@@ -65,12 +63,16 @@ type Options struct {
 	FS vfs.FS
 	// Now is the clock, by default time.Now.
 	Now func() time.Time
-	// KeepGraph says that a graph of other rules is an error, and is not made anew
-	// from the log: for whoever only wants to read.
+	// KeepGraph says that a graph of other rules or of another log, or one that is
+	// corrupt, is an error, and is not made anew from the log: for whoever only wants to
+	// read.
 	KeepGraph bool
 	// Wrap lets a test stand between the parts and the graph store.
 	Wrap func(graph.Store) graph.Store
 }
+
+// ErrLogCorrupt: a record of the log is not what was written.
+var ErrLogCorrupt = ledger.ErrCorrupt
 
 // Node is one process's parts.
 type Node struct {
@@ -81,6 +83,8 @@ type Node struct {
 	Store    graph.Store
 	Pipeline *ingest.Pipeline
 	Inbox    *ingest.Inbox
+
+	opening *opening
 
 	now    func() time.Time
 	failed chan struct{} // closed when cause is set
@@ -137,17 +141,12 @@ func Open(opt Options) (*Node, error) {
 		return nil, err
 	}
 	go n.watch(n.Ledger.Failed(), ledger.ErrFailed)
-	archive := projection.Archive{Log: n.Ledger, Decode: n.Decoder.Decode}
-	n.Store = graph.Instrument(openLater(opt.Logger, func() (graph.Store, error) {
-		store, err := openStore(n, opt, archive)
-		if errors.Is(err, graph.ErrFailed) {
-			n.fail(err)
-		}
-		if err == nil && opt.Wrap != nil {
-			store = opt.Wrap(store)
-		}
-		return store, err
-	}), opt.Traces, opt.Meters)
+	g := newGraphs(n, opt, projection.Archive{Log: n.Ledger, Decode: n.Decoder.Decode})
+	n.opening = newOpening()
+	// Before anything is taken in: a log that lost its end must not grow over that.
+	last := n.Ledger.Last()
+	go g.first(n.opening.now(), last)
+	n.Store = graph.Instrument(n.opening, opt.Traces, opt.Meters)
 	n.Graph = projection.Start(projection.Options{
 		Log: n.Ledger, Store: n.Store, Decode: n.Decoder.Decode, Logger: opt.Logger, Now: opt.Now,
 	})
@@ -157,40 +156,6 @@ func Open(opt Options) (*Node, error) {
 		opt.Logger.Warn("some metrics are missing", "error", err)
 	}
 	return n, nil
-}
-
-func openStore(n *Node, opt Options, archive graph.Archive) (graph.Store, error) {
-	if opt.Store != Embedded {
-		return memory.New(n.Decoder.Version(), archive), nil
-	}
-	dir := filepath.Join(opt.Dir, "graph")
-	with := embedded.Options{
-		Version: n.Decoder.Version(), Names: n.Names.Digest().String(), Archive: archive, CacheBytes: opt.CacheBytes,
-		FS: opt.FS, Logger: opt.Logger,
-	}
-	store, err := openEmbedded(n, dir, with)
-	if !errors.Is(err, embedded.ErrVersion) || n.Ledger.First() > 1 || opt.KeepGraph {
-		return store, err
-	}
-	// The rules changed, and the log has all that there is: the graph is made anew.
-	opt.Logger.Warn("the graph is made anew from the log", "because", err)
-	fs := opt.FS
-	if fs == nil {
-		fs = vfs.Default
-	}
-	if err := fs.RemoveAll(dir); err != nil {
-		return nil, fmt.Errorf("removing the graph of other rules: %w", err)
-	}
-	return openEmbedded(n, dir, with)
-}
-
-func openEmbedded(n *Node, dir string, opt embedded.Options) (graph.Store, error) {
-	store, err := embedded.Open(dir, opt)
-	if err != nil {
-		return nil, err
-	}
-	go n.watch(store.Failed(), graph.ErrFailed)
-	return store, nil
 }
 
 // watch waits until a part has stopped.
@@ -210,11 +175,12 @@ func (n *Node) fail(cause error) {
 }
 
 // Failed is closed when the ledger or the graph has stopped after an error of the
-// disk: the process should end, and start again, which recovers.
+// disk, or the graph is corrupt once more after it was made anew: the process should
+// end, and start again.
 func (n *Node) Failed() <-chan struct{} { return n.failed }
 
-// Failure says which of them has: ledger.ErrFailed or graph.ErrFailed; nil while
-// Failed is open.
+// Failure says which of them has: ledger.ErrFailed, graph.ErrFailed or
+// graph.ErrCorrupt, wrapped; nil while Failed is open.
 func (n *Node) Failure() error {
 	select {
 	case <-n.failed:

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/graphd/graphd/internal/fact"
@@ -16,44 +17,85 @@ import (
 // ErrOpening: the graph is not open yet.
 var ErrOpening = errors.New("the graph is being opened")
 
-// opening is a store that is opened in the background.
+// opening is a store that is opened in the background, and that another one takes
+// the place of where it is corrupt.
 type opening struct {
+	mu     sync.Mutex
+	last   *attempt
+	closed bool
+}
+
+// attempt is one opening of a store.
+type attempt struct {
 	done  chan struct{} // closed when store or err is set
 	store graph.Store
 	err   error
+	// again says that there was one before. Then nothing is written, and nothing read,
+	// before somebody has asked how far the new one has come.
+	again  bool
+	sought atomic.Bool
+	// target is how far the log reached when the graph was begun; caught is set once
+	// the graph has come so far.
+	target atomic.Uint64
+	caught atomic.Bool
 }
 
 // openingTime is how long a read waits for the store to be opened.
 const openingTime = 2 * time.Second
 
-func openLater(log *slog.Logger, open func() (graph.Store, error)) *opening {
-	o := &opening{done: make(chan struct{})}
-	go func() {
-		defer close(o.done)
-		if o.store, o.err = open(); o.err != nil {
-			o.store = nil // a driver's own nil is not one of the interface
-			log.Error("the graph cannot be opened: events are taken in, and nothing can be read", "error", o.err)
-		}
-	}()
-	return o
+// errAgain: what the store has, and how far it has come, is not what it was.
+var errAgain = fmt.Errorf("%w: it is made anew", graph.ErrCorrupt)
+
+func newOpening() *opening { return &opening{last: &attempt{done: make(chan struct{})}} }
+
+// again begins another attempt, nil if the store is closed.
+func (o *opening) again(target uint64) *attempt {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil
+	}
+	o.last = &attempt{done: make(chan struct{}), again: true}
+	o.last.target.Store(target)
+	return o.last
+}
+
+// end ends an attempt.
+func (a *attempt) end(store graph.Store, err error) {
+	if a.err = err; err == nil {
+		a.store = store // a driver's own nil is not one of the interface
+	}
+	close(a.done)
+}
+
+func (o *opening) now() *attempt {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
 }
 
 func (o *opening) get(ctx context.Context) (graph.Store, error) {
+	a := o.now()
 	select {
-	case <-o.done:
-		return o.store, o.err
+	case <-a.done:
 	default:
+		timer := time.NewTimer(openingTime)
+		defer timer.Stop()
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+			if a.again {
+				return nil, errAgain
+			}
+			return nil, ErrOpening
+		}
 	}
-	timer := time.NewTimer(openingTime)
-	defer timer.Stop()
-	select {
-	case <-o.done:
-		return o.store, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, ErrOpening
+	if a.err == nil && a.again && !a.sought.Load() {
+		return nil, errAgain
 	}
+	return a.store, a.err
 }
 
 func through[T any](ctx context.Context, o *opening, f func(graph.Store) (T, error)) (out T, err error) {
@@ -75,12 +117,20 @@ func (o *opening) Settle(ctx context.Context) (bool, error) {
 // Position waits for as long as it takes: who asks for it has nothing else to do
 // before the store is open.
 func (o *opening) Position(ctx context.Context, log string, lane int) (uint64, error) {
+	a := o.now()
 	select {
-	case <-o.done:
+	case <-a.done:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	return through(ctx, o, func(s graph.Store) (uint64, error) { return s.Position(ctx, log, lane) })
+	if a.err != nil {
+		return 0, fmt.Errorf("waiting for the graph: %w", a.err)
+	}
+	position, err := a.store.Position(ctx, log, lane)
+	if err == nil {
+		a.sought.Store(true)
+	}
+	return position, err
 }
 
 func (o *opening) Lineage(ctx context.Context, q graph.LineageQuery) (*graph.Lineage, error) {
@@ -138,9 +188,13 @@ func (o *opening) Stats(ctx context.Context) (graph.Stats, error) {
 
 // Close waits until the store is open, and closes it.
 func (o *opening) Close() error {
-	<-o.done
-	if o.store == nil {
+	o.mu.Lock()
+	o.closed = true
+	a := o.last
+	o.mu.Unlock()
+	<-a.done
+	if a.store == nil {
 		return nil
 	}
-	return o.store.Close()
+	return a.store.Close()
 }

@@ -21,8 +21,11 @@ type Archive struct {
 func (a Archive) Event(sequence uint64) (graph.LoggedEvent, error) {
 	r, err := a.Log.Record(sequence)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrTruncated):
-		return graph.LoggedEvent{}, fmt.Errorf("record %d of the log: %w: %w", sequence, graph.ErrNotFound, err)
+	case errors.Is(err, ledger.ErrTruncated):
+		return graph.LoggedEvent{}, fmt.Errorf("%w: %w", graph.NotFound{What: fmt.Sprintf("record %d of the log", sequence)}, err)
+	case errors.Is(err, ledger.ErrNotFound):
+		// The graph has it from somewhere else.
+		return graph.LoggedEvent{}, fmt.Errorf("record %d of the log: %w: %w", sequence, graph.ErrCorrupt, err)
 	case err != nil:
 		return graph.LoggedEvent{}, err
 	}

@@ -28,7 +28,7 @@ func NewLogger(w io.Writer, opt LogOptions) (*slog.Logger, error) {
 	if !ok {
 		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", opt.Level)
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: plainErrors}
 	switch strings.ToLower(opt.Format) {
 	case "text":
 		return slog.New(traced{slog.NewTextHandler(w, opts)}), nil
@@ -36,6 +36,15 @@ func NewLogger(w io.Writer, opt LogOptions) (*slog.Logger, error) {
 		return slog.New(traced{slog.NewJSONHandler(w, opts)}), nil
 	}
 	return nil, fmt.Errorf("log format %q: want text or json", opt.Format)
+}
+
+// plainErrors shows an error as its text. The text handler would ask it for all it
+// knows, which of some errors is a stack.
+func plainErrors(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok && a.Value.Kind() == slog.KindAny {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
 }
 
 // traced adds the current span to each record.

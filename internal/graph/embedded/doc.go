@@ -8,6 +8,9 @@
 // refused, one with a smaller one is migrated when it is opened (migrate.go).
 //
 //	v                              layout, identity version
+//	l                              where the log ended when the graph was begun, the log's ID
+//	k <commit 8>                   greatest place in the log merged by that commit, beginning of that body's ID
+//	f                              the first commit whose row is kept, if any was removed
 //	c <table 1>                    how many rows a table has, of those counted
 //	p <lane 8> <log>               position of a lane of a log
 //	t <table 1> <key>              a row
@@ -28,7 +31,18 @@
 // committed with what it speaks of. Readers read a Pebble snapshot each, and never
 // wait for the writer.
 //
+// Each commit says in a row of its own how far it came, though the position lags.
+// Open compares the last of them with the log: a graph that has what the log has
+// not must not be followed on (ErrForeign). The rows of the commits since the last
+// opening have no hole unless something was lost on the disk.
+//
 // Rows that change with nearly every event (the times at which a facet was given)
 // stay in memory for some batches; the position on disk is that before the first
 // of them.
+//
+// # Corruption
+//
+// What cannot be read as it was written makes every call fail with
+// graph.ErrCorrupt from then on, and closes Corrupt (corrupt.go). That is noted in
+// the directory, so that the next opening says it too.
 package embedded

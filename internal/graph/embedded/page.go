@@ -3,12 +3,13 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/graphd/graphd/internal/graph"
 	"github.com/graphd/graphd/internal/lineage"
 )
 
@@ -125,7 +126,7 @@ const (
 	pageCompressed
 )
 
-var errPage = errors.New("a page is not what was written")
+var errPage = fmt.Errorf("%w: a page is not what was written", graph.ErrCorrupt)
 
 // parsePage reads a page. It holds nothing of text.
 func parsePage(text []byte) (*page, error) {

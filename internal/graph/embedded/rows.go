@@ -2,22 +2,27 @@ package embedded
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/graphd/graphd/internal/graph"
 	"github.com/graphd/graphd/internal/lineage"
 )
 
 // Families of keys: see the package comment.
 const (
 	versionFamily  = 'v'
+	logFamily      = 'l'
 	countFamily    = 'c'
 	positionFamily = 'p'
 	rowFamily      = 't'
 	pageFamily     = 'g'
+	// Of the commits, and the first of them that is kept.
+	commitFamily      = 'k'
+	firstCommitFamily = 'f'
 )
 
 func appendRowKey(dst []byte, t lineage.TableID, key string) []byte {
@@ -48,10 +53,13 @@ type rows struct {
 // aborted is what Fail panics with.
 type aborted struct{ err error }
 
-// Fail implements lineage.Rows. It does not return: a row that cannot be read is not
-// one that is absent, and a State that took it for that would come to nonsense, or
-// to no end. Whoever runs a State does it in guard.
-func (r *rows) Fail(err error) {
+// Fail implements lineage.Rows: a row is not what was written.
+func (r *rows) Fail(err error) { r.abort(fmt.Errorf("%w: %w", graph.ErrCorrupt, err)) }
+
+// abort does not return: a row that cannot be read is not one that is absent, and a
+// State that took it for that would come to nonsense, or to no end. Whoever runs a
+// State does it in guard.
+func (r *rows) abort(err error) {
 	r.note(err)
 	panic(aborted{err})
 }
@@ -82,7 +90,7 @@ func (r *rows) refresh() {
 	for _, it := range []**pebble.Iterator{&r.lookup, &r.scan} {
 		if *it != nil {
 			if err := (*it).Close(); err != nil {
-				r.note(err)
+				r.note(readError(err))
 			}
 			*it = nil
 		}
@@ -116,19 +124,19 @@ func (r *rows) read(key []byte) []byte {
 		// unless told to, and Get cannot be told.
 		it, err := r.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 		if err != nil {
-			r.Fail(fmt.Errorf("reading the graph: %w", err))
+			r.abort(fmt.Errorf("reading the graph: %w", readError(err)))
 		}
 		r.lookup = it
 	}
 	if !r.lookup.SeekPrefixGE(key) {
 		if err := r.lookup.Error(); err != nil {
-			r.Fail(fmt.Errorf("reading the graph: %w", err))
+			r.abort(fmt.Errorf("reading the graph: %w", readError(err)))
 		}
 		return nil
 	}
 	value, err := r.lookup.ValueAndErr()
 	if err != nil {
-		r.Fail(fmt.Errorf("reading the graph: %w", err))
+		r.abort(fmt.Errorf("reading the graph: %w", readError(err)))
 	}
 	return value
 }
@@ -164,7 +172,7 @@ func (r *rows) page(c cluster, owner string) *page {
 	if text := r.value(r.key); text != nil {
 		var err error
 		if p, err = parsePage(text); err != nil {
-			r.Fail(fmt.Errorf("reading the graph: %w: %x", err, r.key))
+			r.abort(fmt.Errorf("reading the graph: %w: %x", err, r.key))
 		}
 	} else if r.pages != nil {
 		p = &page{}
@@ -226,7 +234,7 @@ func (r *rows) iterate(bounds *pebble.IterOptions, backward bool, yield func(key
 	if r.scan = nil; it != nil { // to make one costs more than most scans
 		it.SetBounds(bounds.LowerBound, bounds.UpperBound)
 	} else if it, err = r.db.NewIter(bounds); err != nil {
-		r.Fail(fmt.Errorf("reading the graph: %w", err))
+		r.abort(fmt.Errorf("reading the graph: %w", readError(err)))
 	}
 	done := false
 	defer func() {
@@ -245,12 +253,12 @@ func (r *rows) iterate(bounds *pebble.IterOptions, backward bool, yield func(key
 		}
 	}
 	done = true
-	if err = errors.Join(err, it.Error()); err == nil && r.scan == nil {
+	if err = cmp.Or(err, it.Error()); err == nil && r.scan == nil {
 		r.scan = it
 		return
 	}
-	if err = errors.Join(err, it.Close()); err != nil {
-		r.Fail(fmt.Errorf("reading the graph: %w", err))
+	if err = cmp.Or(err, it.Close()); err != nil {
+		r.abort(fmt.Errorf("reading the graph: %w", readError(err)))
 	}
 }
 
@@ -311,7 +319,7 @@ func (r *rows) scanPages(t lineage.TableID, c cluster, from, to string, backward
 			}
 			p, err := parsePage(text)
 			if err != nil {
-				r.Fail(fmt.Errorf("reading the graph: %w: %x", err, key))
+				r.abort(fmt.Errorf("reading the graph: %w: %x", err, key))
 			}
 			low, high := "", ""
 			if len(from) > c.owner && from[:c.owner] == owner {
@@ -330,7 +338,7 @@ func (r *rows) scanPages(t lineage.TableID, c cluster, from, to string, backward
 			}
 			one.refresh()
 			if one.err != nil {
-				r.Fail(one.err)
+				r.abort(one.err)
 			}
 			return more
 		})

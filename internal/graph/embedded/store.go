@@ -31,6 +31,8 @@ var (
 	// ErrVersion: its events have another identity version or other name rules, or it
 	// has a layout that cannot be migrated. It has to be made anew from the log.
 	ErrVersion = errors.New("the graph is of another version")
+	// ErrForeign: it has what the log has not.
+	ErrForeign = errors.New("the graph is of another log, or ahead of this one")
 )
 
 // Options of a store.
@@ -38,7 +40,8 @@ type Options struct {
 	// Version is the identity version of the events that will be written, Names the
 	// digest of the name rules that cut the names in them.
 	Version, Names string
-	// Archive has the bodies of the log.
+	// Log is the log that is written into it, Archive has its bodies.
+	Log     Log
 	Archive graph.Archive
 	// CacheBytes bounds Pebble's cache of blocks, and each of its memtables, which
 	// have 32 MiB at most; what the writer keeps read, and what all readers do, take a
@@ -80,6 +83,8 @@ type Store struct {
 	fs    vfs.FS // opt.FS, watched by stop
 	stop  *disk.Stop
 	db    *pebble.DB
+	lock  *pebble.Lock
+	began uint64 // see Began
 	names *namesearch.Index
 	cache *readCache
 	// indexing is set until the names on disk are in the index.
@@ -92,16 +97,20 @@ type Store struct {
 	mu sync.Mutex
 	w  *writer
 
+	corruption corruption
+
 	users sync.WaitGroup
 	close sync.RWMutex // held by whoever enters
 	quit  chan struct{}
 }
 
 // Open opens the graph in dir, creating it if it does not exist. Errors:
-// ErrLocked, ErrNewer, ErrVersion, graph.ErrFailed, or the file system's, wrapped.
+// ErrLocked, ErrNewer, ErrVersion, ErrForeign, graph.ErrCorrupt, graph.ErrFailed, or
+// the file system's, wrapped.
 func Open(dir string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
 	s := &Store{opt: opt, dir: opt.FS.PathJoin(dir), names: namesearch.New(), cache: newReadCache(opt.CacheBytes / 4), quit: make(chan struct{})}
+	s.corruption.found = make(chan struct{})
 	s.stop = disk.NewStop(graph.ErrFailed, opt.Logger)
 	s.fs = s.stop.Watch(opt.FS, s.dir)
 	if err := s.stop.Open(s.open); err != nil {
@@ -116,18 +125,19 @@ func (s *Store) open() (err error) {
 	if err := disk.MakeDir(s.fs, s.dir); err != nil {
 		return err
 	}
-	lock, err := disk.Lock(s.fs, s.dir, ErrLocked)
-	if err != nil {
+	if s.lock, err = disk.Lock(s.fs, s.dir, ErrLocked); err != nil {
 		return err
 	}
-	if s.db, err = pebble.Open(s.dir, s.pebbleOptions(lock)); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	if err = s.checkVersion(); err == nil {
-		err = s.newWriter()
+	if err = s.checkFiles(); err == nil {
+		s.db, err = pebble.Open(s.dir, s.pebbleOptions())
 	}
 	if err != nil {
-		return errors.Join(err, s.db.Close(), lock.Close())
+		return errors.Join(openError(err), s.lock.Close())
+	}
+	for _, step := range []func() error{s.checkVersion, s.checkCommits, s.newWriter, s.checkLog} {
+		if err := step(); err != nil {
+			return errors.Join(err, s.db.Close(), s.lock.Close())
+		}
 	}
 	return nil
 }
@@ -138,9 +148,9 @@ const formatVersion = pebble.FormatValueSeparation
 
 const memTableBytes = 32 << 20
 
-func (s *Store) pebbleOptions(lock *pebble.Lock) *pebble.Options {
+func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS: s.fs, Lock: lock, Logger: s.stop, EventListener: &pebble.EventListener{FlushEnd: s.stop.Flushed},
+		FS: s.fs, Lock: s.lock, Logger: s.stop, EventListener: s.listener(), MaxManifestFileSize: 8 << 20,
 		FormatMajorVersion: formatVersion, MemTableSize: uint64(min(memTableBytes, s.opt.CacheBytes)), MemTableStopWritesThreshold: 4, CacheSize: s.opt.CacheBytes, MaxOpenFiles: 500,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:      4, L0StopWritesThreshold: 100, LBaseMaxBytes: 128 << 20,
@@ -159,7 +169,7 @@ func (s *Store) Failed() <-chan struct{} { return s.stop.Failed() }
 
 // Close implements graph.Store. It keeps what was written. A store that stopped
 // after an error of the disk cannot be closed: its lock stays until the process
-// ends.
+// ends. Of one that is corrupt nothing more is written.
 func (s *Store) Close() error {
 	if s.stop.Stopped() {
 		return s.stop.Err()
@@ -177,38 +187,14 @@ func (s *Store) shut() error {
 	}
 	close(s.quit)
 	s.users.Wait()
-	err := s.writing(func(w *writer) error { return w.commit(true) })
-	if err = errors.Join(err, s.w.rows.close(), s.db.Flush(), s.db.Close()); err != nil {
+	var err error
+	if s.Corruption() == nil {
+		err = errors.Join(s.writing(func(w *writer) error { return w.commit(true) }), s.db.Flush())
+	}
+	if err = errors.Join(err, s.w.rows.close(), s.db.Close(), s.lock.Close()); err != nil {
 		return fmt.Errorf("closing the graph in %s: %w", s.dir, err)
 	}
 	return nil
-}
-
-// do runs whatever touches the store. If the disk fails meanwhile it does not wait
-// for op (see disk.Stop), which then runs on with nobody to hear of it.
-func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	if s.stop.Stopped() {
-		return none, s.stop.Err()
-	}
-	var out T
-	if err := s.stop.Wait(func() (err error) {
-		s.close.RLock()
-		defer s.close.RUnlock()
-		select {
-		case <-s.quit:
-			return graph.ErrClosed
-		default:
-		}
-		out, err = op()
-		return err
-	}); err != nil {
-		return none, err
-	}
-	return out, nil
 }
 
 // view returns the graph of this moment, and what gives its files back.
@@ -361,33 +347,4 @@ func (s *Store) settled(ctx context.Context) (v *query.View, done func() error, 
 		}
 	}
 	return v, done, nil
-}
-
-// index puts the names on disk into the index, in the background.
-func (s *Store) index() {
-	v, done := s.view()
-	add := func(kind fact.EntityKind) bool {
-		n := 0
-		for id, name := range v.State.Names(kind) {
-			s.names.Add(namesearch.Entry{Kind: kind, ID: id, Name: name})
-			if n++; n%1024 == 0 {
-				select {
-				case <-s.quit:
-					return false
-				default:
-				}
-			}
-		}
-		return true
-	}
-	whole := false
-	err := guard(func() error {
-		whole = add(fact.DatasetEntity) && add(fact.JobEntity)
-		return nil
-	})
-	if err := errors.Join(err, done()); err != nil {
-		s.opt.Logger.Error("the index of names was not made: search does not find everything", "error", err)
-		return
-	}
-	s.indexing.Store(!whole)
 }

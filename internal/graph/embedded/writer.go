@@ -38,11 +38,12 @@ type writer struct {
 	state *lineage.State
 	// sequence is the place in the log of the event that is being merged.
 	sequence  uint64
+	merged    merged // as of the last commit and since
 	counts    counts
 	positions map[lane]uint64
 	moved     map[lane]bool // since they were written
 	since     time.Time     // when they were written
-	merged    int           // events since
+	events    int           // merged since
 	scratch   []byte
 	key       []byte
 }
@@ -95,11 +96,15 @@ func (s *Store) writing(f func(*writer) error) error {
 	return err
 }
 
-// load reads counts and positions.
+// load reads counts, positions and what was merged.
 func (w *writer) load() error {
+	if err := w.merged.load(w.s.db); err != nil {
+		return err
+	}
+	w.s.last.Store(max(w.s.last.Load(), w.merged.sequence))
 	it, err := w.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{countFamily}, UpperBound: []byte{positionFamily + 1}})
 	if err != nil {
-		return err
+		return readError(err)
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		key := it.Key()
@@ -110,10 +115,9 @@ func (w *writer) load() error {
 		case key[0] == positionFamily && len(key) > 9:
 			n, _ := binary.Uvarint(it.Value())
 			w.positions[lane{string(key[9:]), int(binary.BigEndian.Uint64(key[1:]))}] = n
-			w.s.last.Store(max(w.s.last.Load(), n))
 		}
 	}
-	return errors.Join(it.Error(), it.Close())
+	return cmp.Or(readError(it.Error()), readError(it.Close()))
 }
 
 // Write implements graph.Writer.
@@ -155,7 +159,7 @@ func (s *Store) Position(ctx context.Context, log string, number int) (uint64, e
 			return 0, nil
 		}
 		if err != nil {
-			return 0, err
+			return 0, readError(err)
 		}
 		position, _ := binary.Uvarint(value)
 		return position, closer.Close()
@@ -180,6 +184,7 @@ func (w *writer) write(b graph.Batch) ([]graph.Standing, error) {
 		w.state.Merge(d.Event)
 		if d.Sequence > 0 {
 			w.state.Log(d.Event, d.Sequence)
+			w.merged.note(d)
 		}
 	}
 	w.sequence = 0
@@ -187,7 +192,7 @@ func (w *writer) write(b graph.Batch) ([]graph.Standing, error) {
 		w.positions[l] = b.Through
 		w.moved[l] = true
 	}
-	w.merged += len(b.Deliveries)
+	w.events += len(b.Deliveries)
 	// What an event leads to is mostly done in three steps: its attempt, those under
 	// it, and the generations that they are in.
 	for range 3 {
@@ -199,11 +204,7 @@ func (w *writer) write(b graph.Batch) ([]graph.Standing, error) {
 	if err := w.commit(w.waited()); err != nil {
 		return nil, err
 	}
-	for _, d := range b.Deliveries {
-		if d.Sequence > w.s.last.Load() {
-			w.s.last.Store(d.Sequence)
-		}
-	}
+	w.s.last.Store(max(w.s.last.Load(), w.merged.sequence))
 	return standings, nil
 }
 
@@ -221,7 +222,7 @@ func (w *writer) settle(whole bool) (more bool, err error) {
 
 // waited reports whether the rows that wait should be written.
 func (w *writer) waited() bool {
-	return len(w.moved) > 0 && (w.merged >= waitingEvents || time.Since(w.since) >= longestWait)
+	return len(w.moved) > 0 && (w.events >= waitingEvents || time.Since(w.since) >= longestWait)
 }
 
 // commit writes what was changed; whole says that this is everything. After an
@@ -253,19 +254,22 @@ func (w *writer) commit(whole bool) (err error) {
 		}
 	}
 	if !b.Empty() {
+		if err := w.merged.add(b); err != nil {
+			return err
+		}
 		// Beside keys and values a batch has a header of 12 bytes, and a kind and two
 		// lengths of one or two bytes each.
 		w.s.written.rows.Add(int64(b.Count()))
 		w.s.written.bytes.Add(int64(b.Len() - 12 - 3*int(b.Count())))
 		// The log is what is durable.
 		if err := b.Commit(pebble.NoSync); err != nil {
-			return err
+			return readError(err)
 		}
 	}
 	w.s.cache.commit.Add(1)
 	w.rows.refresh()
 	if whole {
-		w.merged, w.since = 0, time.Now()
+		w.events, w.since = 0, time.Now()
 		clear(w.moved)
 	}
 	c := w.counts
@@ -353,54 +357,4 @@ func (w *writer) setRow(b *pebble.Batch, t lineage.TableID, key string, value []
 		return b.Delete(w.key, nil)
 	}
 	return b.Set(w.key, bytes.Clone(value), nil)
-}
-
-// room says ErrFull where the disk is nearly full.
-func (s *Store) room() error {
-	usage, err := s.opt.FS.GetDiskUsage(s.dir)
-	if err == nil && s.opt.Reserve > 0 && usage.AvailBytes < uint64(s.opt.Reserve) {
-		return fmt.Errorf("%w: %d bytes are free on the disk, %d are to be left free", graph.ErrFull, usage.AvailBytes, s.opt.Reserve)
-	}
-	return nil
-}
-
-// details is the table of observations' details. Of an event in the log it keeps
-// the place, and no copy.
-type details struct {
-	lineage.Table[string]
-	rows    *rows
-	archive graph.Archive
-	w       *writer // nil for a reader
-}
-
-const (
-	detailHere  = "\x00" // the text follows
-	detailInLog = "\x01" // its place in the log follows
-)
-
-// Put implements lineage.Table.
-func (d *details) Put(key, detail string) {
-	if d.w.sequence == 0 {
-		d.Table.Put(key, detailHere+detail)
-		return
-	}
-	d.Table.Put(key, detailInLog+string(binary.AppendUvarint(nil, d.w.sequence)))
-}
-
-// Get implements lineage.Table.
-func (d *details) Get(key string) (string, bool) {
-	text, ok := d.Table.Get(key)
-	if !ok || text == "" {
-		return "", ok
-	}
-	if text[:1] == detailHere {
-		return text[1:], true
-	}
-	sequence, _ := binary.Uvarint([]byte(text[1:]))
-	e, err := d.archive.Event(sequence)
-	if err != nil {
-		d.rows.Fail(fmt.Errorf("reading the detail of an observation: %w", err))
-		return "", false
-	}
-	return e.Detail, true
 }

@@ -138,7 +138,7 @@ func (l *log) Event(sequence uint64) (graph.LoggedEvent, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sequence == 0 || sequence > uint64(len(l.bodies)) {
-		return graph.LoggedEvent{}, graph.ErrNotFound
+		return graph.LoggedEvent{}, fmt.Errorf("%w: the log has no record %d", graph.ErrCorrupt, sequence)
 	}
 	return l.bodies[sequence-1], nil
 }

@@ -63,7 +63,7 @@ func (v *View) Lineage(q graph.LineageQuery) (*graph.Lineage, error) {
 }
 
 func notFound(what string, id fmt.Stringer) error {
-	return fmt.Errorf("%s %s: %w", what, id, graph.ErrNotFound)
+	return graph.NotFound{What: what + " " + id.String()}
 }
 
 // maxPending bounds how far pending work is counted.
