@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,7 +56,7 @@ func TestRead(t *testing.T) {
 	check("reopened")
 	for r, err := range l.Read(4, 1) {
 		want := fresh(3)
-		if err != nil || r.Event != want.Event || r.Body != want.Body || r.Content != want.Content || r.Outcome != fact.New ||
+		if err != nil || r.Body != want.Body || r.Outcome != fact.New ||
 			!r.Received.Equal(want.Received) || string(r.Payload) != string(want.Payload) {
 			t.Errorf("got %+v, %v", r, err)
 		}
@@ -214,6 +216,33 @@ func put(t *testing.T, l *Ledger, b *pebble.Batch) {
 	t.Helper()
 	if err := b.Commit(pebble.Sync); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRecordOfFormat1: logs that were written before the digests of event and
+// content were left out.
+func TestRecordOfFormat1(t *testing.T) {
+	l := open(t, t.TempDir(), small())
+	want := fresh(1)
+	accept(t, l, want)
+	value, closer, err := l.db.Get(logKey(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(value, want.Body[:])
+	old := slices.Concat(value[:at], want.Event[:], want.Content[:], value[at:])
+	_ = closer.Close()
+	old[crcBytes] = 1
+	seal(old, 1, fact.New)
+	b := l.db.NewBatch()
+	defer b.Close()
+	if err := b.Set(logKey(1), old, nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, b)
+	r, err := l.Record(1)
+	if err != nil || r.Body != want.Body || r.Outcome != fact.New || !r.Received.Equal(want.Received) || string(r.Payload) != string(want.Payload) {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }
 

@@ -16,9 +16,9 @@ type LogRecord struct {
 	Sequence uint64
 	Received time.Time
 	// Outcome is what the delivery did, never Retry.
-	Outcome              fact.Outcome
-	Event, Content, Body fact.ID
-	Payload              []byte
+	Outcome fact.Outcome
+	Body    fact.ID
+	Payload []byte
 }
 
 // The value of a log record:
@@ -27,7 +27,7 @@ type LogRecord struct {
 //	format 1       recordFormat
 //	outcome 1
 //	received       an instant
-//	event 24, content 24, body 24
+//	body 24        its digest; what the event is follows from the payload
 //	dictionary     the dictionary that the payload is compressed with, 0 for none
 //	size           of the payload, uncompressed
 //	payload        a zstd frame
@@ -35,10 +35,10 @@ type LogRecord struct {
 // The checksum is the log's own: it covers what a checksum of blocks does not,
 // from the writer's memory to the reader's, and the record's place.
 const (
-	recordFormat = 1
+	recordFormat = 2 // 1 had the digests of event and content before that of the body
 	crcBytes     = 4
 	// recordHead is about what stands before the payload.
-	recordHead = crcBytes + 2 + 8 + 3*len(fact.ID{}) + 3
+	recordHead = crcBytes + 2 + 8 + len(fact.ID{}) + 3
 	outcomeAt  = crcBytes + 1
 )
 
@@ -81,8 +81,6 @@ func newRecord(it *item, d *dictionary, payload []byte) []byte {
 	b := make([]byte, crcBytes, 128+len(payload)/4)
 	b = append(b, recordFormat, 0)
 	b = appendInstant(b, it.received)
-	b = append(b, it.event[:]...)
-	b = append(b, it.content[:]...)
 	b = append(b, it.body[:]...)
 	b = appendUvarints(b, uint64(d.id), uint64(len(payload)))
 	return d.compress(b, payload)
@@ -118,13 +116,16 @@ func openRecord(value []byte, sequence uint64) (*packedRecord, error) {
 	if binary.LittleEndian.Uint32(value) != checksum(value, sequence) {
 		return corrupt("its checksum does not fit")
 	}
-	if value[crcBytes] != recordFormat {
+	if value[crcBytes] > recordFormat {
 		return nil, fmt.Errorf("log record %d: %w: its format is %d", sequence, ErrNewer, value[crcBytes])
 	}
 	d := decoder{rest: value[outcomeAt+1:]}
 	r := &packedRecord{LogRecord: LogRecord{Sequence: sequence, Outcome: outcomeOf(value[outcomeAt])}}
 	r.Received = d.instant().Time()
-	r.Event, r.Content, r.Body = d.id(), d.id(), d.id()
+	if value[crcBytes] == 1 {
+		d.bytes(2 * len(fact.ID{}))
+	}
+	r.Body = d.id()
 	r.dictionary, r.size = uint32(d.uvarint()), int(min(d.uvarint(), MaxPayload+1))
 	r.packed = d.rest
 	if d.bad || r.Outcome == "" || r.size > MaxPayload {
