@@ -26,8 +26,8 @@
 //
 // One Pebble store in one directory, one writer goroutine. The writer takes a
 // call, drains what else is queued, decides, writes one batch, syncs once and
-// answers all: no timer, the size of a group adapts to the disk. Since there is
-// one writer, look-up and insertion are one step and need no lock. Under load a
+// answers all: the size of a group adapts to the disk, and under load a group waits
+// half a millisecond for more. Since there is one writer, look-up and insertion are one step and need no lock. Under load a
 // group has two or three entries, so what is written once a group counts: it is
 // one row of state.
 //

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,7 +26,7 @@ func (l *Ledger) write() {
 			if !open {
 				return
 			}
-			calls = l.drain(append(calls[:0], c))
+			calls = l.drain(append(calls[:0], c), len(calls) > 1)
 			l.commitGroup(calls)
 			for _, c := range calls {
 				close(c.done)
@@ -43,7 +44,8 @@ func (l *Ledger) write() {
 	}
 }
 
-func (l *Ledger) drain(calls []*call) []*call {
+// drain takes what else is queued, and where gather says so waits for it once.
+func (l *Ledger) drain(calls []*call, gather bool) []*call {
 	entries, bytes := len(calls[0].items), calls[0].bytes
 	for entries < groupEntries && bytes < groupBytes {
 		select {
@@ -54,11 +56,19 @@ func (l *Ledger) drain(calls []*call) []*call {
 			calls = append(calls, c)
 			entries, bytes = entries+len(c.items), bytes+c.bytes
 		default:
-			return calls
+			if !gather {
+				return calls
+			}
+			gather = false
+			time.Sleep(gatherPause)
 		}
 	}
 	return calls
 }
+
+// gatherPause is how long a group waits for more where the one before had more than
+// one call: under load a sync, and all that comes with a group, serves more of them.
+const gatherPause = 500 * time.Microsecond
 
 // commitGroup decides over calls in their order, keeps them with one sync and
 // sets their verdicts and errors.

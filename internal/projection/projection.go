@@ -52,6 +52,8 @@ const (
 	// offeredBytes bounds the bodies of events that wait decoded; of the others the
 	// log is read again.
 	offeredBytes = 64 << 20
+	// gatherEvents is how many events a round waits for under load, for offerPause.
+	gatherEvents = 16
 	// offerPause is how long an event that was just accepted is waited for, so that it
 	// need not be read from the log.
 	offerPause = 2 * time.Millisecond
@@ -74,6 +76,7 @@ type Projector struct {
 	failure  error         // why nothing is written at the moment
 	failing  chan struct{} // closed while there is a failure
 
+	busy     bool          // the last round had several events
 	found    atomic.Bool   // position is known
 	position atomic.Uint64 // everything up to it is in the store
 	received atomic.Int64  // when what is not written was received, about, Unix nanoseconds; 0 for not known
@@ -194,7 +197,11 @@ func (p *Projector) run(ctx context.Context) {
 // step does the next thing: write what the log has, settle what is pending, or
 // wait.
 func (p *Projector) step(ctx context.Context) error {
-	if p.opt.Log.Last() > p.position.Load() {
+	if left := p.opt.Log.Last() - p.position.Load(); left > 0 {
+		if left < gatherEvents && p.busy {
+			time.Sleep(offerPause) // a transaction costs what many events do
+		}
+		p.busy = p.opt.Log.Last()-p.position.Load() >= gatherEvents/4
 		if err := p.round(ctx); err != nil {
 			return err
 		}
