@@ -34,6 +34,12 @@ type serveFlags struct {
 // the environment decides otherwise.
 const gcPercent = 200
 
+// restBytes is what everything but requests takes at most, with garbage. From that
+// and twice the requests' on, garbage is collected more often in place of letting the
+// heap grow to three times what is live: large requests come and go. GOMEMLIMIT in
+// the environment decides otherwise.
+const restBytes = 1 << 30
+
 // inboxBytes bounds what is kept of rejected bodies.
 const inboxBytes = 16 << 20
 
@@ -73,6 +79,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	}
 	if a.getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if a.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(restBytes + 2*int64(f.requests))
 	}
 	limits := httpapi.DefaultLimits()
 	limits.Memory, limits.EventBytes, limits.BatchBytes = int64(f.requests), int64(f.event), int64(f.batch)

@@ -29,7 +29,7 @@ type Options struct {
 	// negative for none.
 	RecentBytes int64
 	// CacheBytes bounds Pebble's cache of blocks, in which its two memtables have
-	// their place, and each of those, which have 8 MB at most. Default 128 MiB.
+	// their place, and each of those, which have 8 MB at most. Default 64 MiB.
 	CacheBytes int64
 	// DiskBudget bounds what the directory takes, in bytes; 0 for no bound. Above
 	// it Accept says ErrFull. Compactions need room beside it for a while. At least
@@ -72,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.WindowBytes, 1<<30)
 	setDefault(&o.FilterBytes, 64<<20)
 	setDefault(&o.RecentBytes, 32<<20)
-	setDefault(&o.CacheBytes, 128<<20)
+	setDefault(&o.CacheBytes, 64<<20)
 	setDefault(&o.DiskReserve, 256<<20)
 	setDefault(&o.MaxProducers, 100)
 	setDefault(&o.memTable, uint64(min(memTableBytes, o.CacheBytes)))

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func treeRun(tree, i int) []byte {
 // derivations, in a graph of 100,000 datasets, with a thousand other events a second
 // coming in and without.
 func BenchmarkClosure(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(200)) // as graphd serve has it
 	n, err := node.Open(node.Options{Store: node.Embedded, Dir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)

@@ -36,7 +36,7 @@ func open(t *testing.T, fs *vfs.MemFS, opt embedded.Options) graph.Store {
 func TestConformance(t *testing.T) { conform(t, 8<<20) }
 
 // TestConformanceCached keeps so few pages in memory that one event has more.
-func TestConformanceCached(t *testing.T) { conform(t, 64<<10) }
+func TestConformanceCached(t *testing.T) { conform(t, 32<<10) }
 
 func conform(t *testing.T, cache int64) {
 	graphtest.Run(t, graphtest.Driver{

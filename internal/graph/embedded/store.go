@@ -44,8 +44,8 @@ type Options struct {
 	Log     Log
 	Archive graph.Archive
 	// CacheBytes bounds Pebble's cache of blocks, and each of its memtables, which
-	// have 32 MiB at most; what the writer keeps read, and what all readers do, take a
-	// quarter of it each. Default 256 MiB.
+	// have 32 MiB at most; what the writer keeps read, and what all readers do, take half
+	// of it each. Default 128 MiB.
 	CacheBytes int64
 	// Reserve is how much of the file system is left free: with less, Write says
 	// ErrFull. Default 256 MiB; negative for none.
@@ -59,7 +59,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 256 << 20
+		o.CacheBytes = 128 << 20
 	}
 	if o.Reserve == 0 {
 		o.Reserve = 256 << 20
@@ -74,7 +74,7 @@ func (o Options) withDefaults() Options {
 }
 
 // pageBytes is what one half of the writer's cache of pages takes.
-func (o Options) pageBytes() int { return int(o.CacheBytes / 8) }
+func (o Options) pageBytes() int { return int(o.CacheBytes / 4) }
 
 // Store implements graph.Store.
 type Store struct {
@@ -109,7 +109,7 @@ type Store struct {
 // the file system's, wrapped.
 func Open(dir string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
-	s := &Store{opt: opt, dir: opt.FS.PathJoin(dir), names: namesearch.New(), cache: newReadCache(opt.CacheBytes / 4), quit: make(chan struct{})}
+	s := &Store{opt: opt, dir: opt.FS.PathJoin(dir), names: namesearch.New(), cache: newReadCache(opt.CacheBytes / 2), quit: make(chan struct{})}
 	s.corruption.found = make(chan struct{})
 	s.stop = disk.NewStop(graph.ErrFailed, opt.Logger)
 	s.fs = s.stop.Watch(opt.FS, s.dir)

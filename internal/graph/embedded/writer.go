@@ -27,7 +27,7 @@ const (
 	settleAtOnce = 200
 	// The rows that may wait are written, and with them the positions, when the
 	// oldest has waited so long, or so many events have been merged since.
-	longestWait, waitingEvents = time.Minute, 65_536
+	longestWait, waitingEvents = time.Minute, 131_072
 )
 
 // writer is the one that changes the graph: the State with what is not committed
