@@ -230,6 +230,9 @@ func (p *page) set(table lineage.TableID, suffix string, value []byte) (here boo
 	case value == nil:
 		return true, 0
 	default:
+		if p.rows == nil {
+			p.rows = make([]row, 0, 8)
+		}
 		r := row{table, suffix, bytes.Clone(value)}
 		p.rows = slices.Insert(p.rows, i, r)
 		p.size += r.bytes()

@@ -43,6 +43,9 @@ type rows struct {
 	// reader.
 	cache  *readCache
 	commit uint64
+	// used is the page that was asked for last: one owner's rows are read together.
+	used   *page
+	usedID pageID
 	lookup *pebble.Iterator // with the filters of the last level
 	scan   *pebble.Iterator // of no scan at the moment
 	counts *counts
@@ -164,6 +167,15 @@ var emptyPage = &page{}
 
 // page returns the page of an owner, an empty one if there is none.
 func (r *rows) page(c cluster, owner string) *page {
+	if r.used != nil && r.usedID.cluster == c.id && string(r.usedID.owner[:c.owner]) == owner {
+		return r.used
+	}
+	p := r.find(c, owner)
+	r.used, r.usedID = p, pageOf(c, owner)
+	return p
+}
+
+func (r *rows) find(c cluster, owner string) *page {
 	if p := r.pages.get(c, owner); p != nil {
 		return p
 	}
