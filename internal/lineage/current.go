@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/graphd/graphd/internal/fact"
@@ -104,11 +105,11 @@ func (s *settlement) settleDeclaration(subject fact.ID, d *Declaration, dataset 
 		if row == old {
 			n = -1
 		}
-		for output, items := range itemsOf(row.Said) {
-			s.outputs[jobOutput{job, output}] = true
-			s.refer(row.Said, output, n)
+		for o, items := range wordsOf(row.Said) {
+			s.outputs[jobOutput{job, o.outputID()}] = true
+			s.refer(row.Said, o, n)
 			if n > 0 && len(items) > 0 {
-				s.keep(row.Said, output)
+				s.keep(row.Said, o)
 			}
 		}
 	}
@@ -119,25 +120,31 @@ func (s *settlement) settleDeclaration(subject fact.ID, d *Declaration, dataset 
 	}
 }
 
-// declaredItems returns the items of the declaration in force for an output.
-func (s *settlement) declaredItems(jo jobOutput) []item {
+// declared is a declaration, by output: one of thousands of outputs is read once.
+type declared struct {
+	at    openlineage.Instant
+	items map[fact.ID][]item
+}
+
+// declaredItems returns the items of the declaration in force for an output. read
+// has the declarations that were read before.
+func (s *settlement) declaredItems(jo jobOutput, read map[string]declared) []item {
 	key := keyOf(jo.job).String()
 	if jo.job.IsZero() {
 		key = keyOf(fact.ID{}, jo.output).String()
 	}
-	d, ok := s.Declared.Get(key)
-	if !ok {
-		return nil
-	}
-	if s.lastDecided(jo).After(d.Time) {
-		return nil
-	}
-	for output, items := range itemsOf(d.Said) {
-		if output == jo.output {
-			return items
+	d, known := read[key]
+	if !known {
+		if row, ok := s.Declared.Get(key); ok {
+			d = declared{row.Time, maps.Collect(itemsOf(row.Said))}
 		}
+		read[key] = d
 	}
-	return nil
+	items := d.items[jo.output]
+	if len(items) == 0 || s.lastDecided(jo).After(d.at) {
+		return nil
+	}
+	return items
 }
 
 // lastDecided returns the latest deciding time of a generation of the job, or
@@ -196,10 +203,11 @@ func (s *settlement) settleGenOutputs() {
 // settleOutputs chooses anew what is current for the stale outputs, and notes
 // the difference.
 func (s *settlement) settleOutputs() {
+	read := map[string]declared{}
 	for jo := range s.outputs {
 		key := keyOf(jo.job, jo.output).String()
 		old, _ := s.Selected.Get(key)
-		row := Selection{Declared: s.declaredItems(jo)}
+		row := Selection{Declared: s.declaredItems(jo, read)}
 		if !jo.job.IsZero() {
 			row.Generations = choose(s.candidates(key))
 		}
@@ -344,16 +352,15 @@ func (r *FieldRow) key() string {
 	return keyOf(r.To.ID, fact.Hash("field edge", r.Job.Namespace, r.Job.Name, r.ToField, r.From.ID.String(), r.FromField, r.Transformations)).String()
 }
 
-// keep stores what the items of an output are, if that is not known yet.
-func (s *settlement) keep(said *Said, output fact.ID) {
+// keep stores what the items of an output of said are, if that is not known yet; o is
+// nil for readsOutput.
+func (s *settlement) keep(said *Said, o *OutputSaid) {
 	derivations := said.Reads
-	if output == readsOutput {
+	if o == nil {
 		for _, d := range said.Depends {
 			s.Dependencies.Put(keyOf(d.ID).String(), d)
 		}
 	} else {
-		i := slices.IndexFunc(said.Outputs, func(o OutputSaid) bool { return o.ID == output })
-		o := &said.Outputs[i]
 		derivations = o.Derivations
 		if o.Mapping != nil && !has(s.Mappings, keyOf(o.Mapping.ID).String()) {
 			s.Mappings.Put(keyOf(o.Mapping.ID).String(), o.Mapping)

@@ -187,6 +187,24 @@ var readsOutput fact.ID
 // last and always, since the deciding time of reads is that of every word.
 func itemsOf(said *Said) iter.Seq2[fact.ID, []item] {
 	return func(yield func(fact.ID, []item) bool) {
+		for o, items := range wordsOf(said) {
+			if !yield(o.outputID(), items) {
+				return
+			}
+		}
+	}
+}
+
+func (o *OutputSaid) outputID() fact.ID {
+	if o == nil {
+		return readsOutput
+	}
+	return o.ID
+}
+
+// wordsOf is itemsOf with all that is said of an output, nil for readsOutput.
+func wordsOf(said *Said) iter.Seq2[*OutputSaid, []item] {
+	return func(yield func(*OutputSaid, []item) bool) {
 		for i := range said.Outputs {
 			o := &said.Outputs[i]
 			var items []item
@@ -199,7 +217,7 @@ func itemsOf(said *Said) iter.Seq2[fact.ID, []item] {
 			if o.Rename != nil {
 				items = append(items, item{renameItem, o.Rename.ID})
 			}
-			if !yield(o.ID, items) {
+			if !yield(o, items) {
 				return
 			}
 		}
@@ -210,6 +228,6 @@ func itemsOf(said *Said) iter.Seq2[fact.ID, []item] {
 		for _, d := range said.Depends {
 			items = append(items, item{dependencyItem, d.ID})
 		}
-		yield(readsOutput, items)
+		yield(nil, items)
 	}
 }

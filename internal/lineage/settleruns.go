@@ -165,6 +165,7 @@ type wordRow struct {
 	gen, output, job fact.ID
 	items            []item
 	said             *Said
+	of               *OutputSaid // nil for readsOutput
 	writeKey         string
 }
 
@@ -176,14 +177,11 @@ func (s *settlement) wordRows(r *RunRow) map[string]wordRow {
 	rows := map[string]wordRow{}
 	gen, job := generationKey(r.Job, r.Root), fact.JobKey(r.Job)
 	for i, a := range r.Word {
-		dropped := map[fact.ID]bool{}
-		for j := range a.Said.Outputs {
-			dropped[a.Said.Outputs[j].ID] = a.Said.Outputs[j].Dropped
-		}
-		for output, items := range itemsOf(a.Said) {
-			w := wordRow{gen: gen, output: output, job: job, items: items, said: a.Said}
-			if output != readsOutput {
-				w.writeKey = keyOf(output).time(a.Time).byte(flag(dropped[output])).id(gen).run(r.ID).byte(byte(i)).String()
+		for o, items := range wordsOf(a.Said) {
+			output := o.outputID()
+			w := wordRow{gen: gen, output: output, job: job, items: items, said: a.Said, of: o}
+			if o != nil {
+				w.writeKey = keyOf(output).time(a.Time).byte(flag(o.Dropped)).id(gen).run(r.ID).byte(byte(i)).String()
 			}
 			rows[keyOf(gen, output).time(a.Time).run(r.ID).byte(byte(i)).String()] = w
 		}
@@ -200,9 +198,9 @@ func (s *settlement) write(w wordRow) {
 // support notes that the words for an output of a generation gained or lost
 // items; settleSupports applies it.
 func (s *settlement) support(w wordRow, n int) {
-	s.refer(w.said, w.output, n)
+	s.refer(w.said, w.of, n)
 	if n > 0 && len(w.items) > 0 {
-		s.keep(w.said, w.output)
+		s.keep(w.said, w.of)
 	}
 }
 
@@ -215,16 +213,14 @@ type ref struct {
 func (r ref) key() string { return keyOf(r.home).String() + r.item.key() }
 
 // refer notes that somebody asserts or declares, or with n = -1 no longer does, what
-// is said of an output.
-func (s *settlement) refer(said *Said, output fact.ID, n int) {
+// is said of an output, nil for readsOutput.
+func (s *settlement) refer(said *Said, o *OutputSaid, n int) {
 	derivations := said.Reads
-	if output == readsOutput {
+	if o == nil {
 		for _, d := range said.Depends {
 			s.refs[ref{item: item{dependencyItem, d.ID}}] += n
 		}
 	} else {
-		i := slices.IndexFunc(said.Outputs, func(o OutputSaid) bool { return o.ID == output })
-		o := &said.Outputs[i]
 		derivations = o.Derivations
 		if o.Mapping != nil {
 			s.refs[ref{fact.JobKey(o.Mapping.Job), item{mappingItem, o.Mapping.ID}}] += n

@@ -220,11 +220,11 @@ func (u *uniter) add(s *fact.Statement, at openlineage.Instant) {
 
 func (u *uniter) mention(m map[openlineage.Name]*union, use *fact.DatasetUse, at openlineage.Instant) *part {
 	d := u.of(m, use.Dataset)
-	if use.Subset != "" && !slices.Contains(d.subsets, use.Subset) {
-		d.subsets = append(d.subsets, use.Subset)
-	}
 	p := d.parts[use.Subset]
 	if p == nil {
+		if use.Subset != "" {
+			d.subsets = append(d.subsets, use.Subset)
+		}
 		p = &part{}
 		if d.parts == nil {
 			d.parts = map[string]*part{}

@@ -82,9 +82,11 @@ var clusters = [lineage.LastTable + 1]cluster{
 
 // A page holds at most pageBytes of rows. One that would hold more keeps its
 // shortest rows, keptBytes of them; the others, and those that come later, lie as
-// rows of their own.
+// rows of their own. While it is changed it may hold fullBytes: an owner with a
+// hundred thousand rows must not have each put in its place among all others.
 const (
 	pageBytes = 4096
+	fullBytes = 4 * pageBytes
 	keptBytes = 1024
 	// compressed is the size from which a page is compressed.
 	compressed = 128

@@ -285,6 +285,14 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 			err = bad
 		}
 	}
+	// spill writes the rows of an owner that lie outside of its page from now on.
+	spill := func(owner string, p *page) {
+		for _, r := range p.overflow() {
+			w.key = appendRowKey(w.key[:0], r.table, owner+r.suffix)
+			w.s.cache.change(w.key)
+			note(b.Set(w.key, r.value, nil))
+		}
+	}
 	w.state.Flush(whole, func(t lineage.TableID, key string, value []byte) {
 		c := clusters[t]
 		if c != noCluster {
@@ -300,6 +308,9 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 				w.counts[t] += int64(more)
 				if p.dirty {
 					touched[pageOf(c, owner)] = p
+				}
+				if p.size > fullBytes {
+					spill(owner, p)
 				}
 				return
 			}
@@ -320,11 +331,7 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 		if id.cluster == runPage.id {
 			owner = owner[:runPage.owner]
 		}
-		for _, r := range p.overflow() {
-			w.key = appendRowKey(w.key[:0], r.table, owner+r.suffix)
-			w.s.cache.change(w.key)
-			note(b.Set(w.key, r.value, nil))
-		}
+		spill(owner, p)
 		w.key = append(append(w.key[:0], pageFamily, id.cluster), owner...)
 		w.s.cache.change(w.key)
 		switch {

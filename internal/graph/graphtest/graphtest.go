@@ -46,6 +46,7 @@ func Run(t *testing.T, d Driver) {
 		{"standings name runs", s.standings},
 		{"random streams equal Fold", s.randomStreams},
 		{"recorded streams equal Fold", s.recordedStreams},
+		{"wide jobs equal Fold", s.wide},
 		{"crashes", s.crashes},
 		{"concurrent writers", s.concurrentWriters},
 		{"one event from many writers", s.oneEventManyWriters},
