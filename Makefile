@@ -5,7 +5,7 @@ RACE       ?=
 BENCHTIME  ?= 1s
 FUZZTIME   ?= 30s
 EVENTS     ?= 2400000
-DATA       ?= graphd-data
+DATA       ?= $(or $(GRAPHD_DATA),graphd-data)
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -s -w -X main.version=$(VERSION)
 
@@ -21,7 +21,7 @@ build: ## Build bin/graphd, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/graphd ./cmd/graphd
 
 run: build ## Build and serve on http://127.0.0.1:5000, log and graph in DATA
-	./bin/graphd serve --data $(DATA)
+	./bin/graphd serve --data "$(DATA)"
 
 test: ## Run every test (RACE=-race for the race detector)
 	$(GO) vet ./...

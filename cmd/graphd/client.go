@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -93,6 +94,9 @@ func (r *remote) do(ctx context.Context, q request) (*http.Response, error) {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	answer, err := r.http.Do(req)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("nothing answers there: is graphd running, and at that address (--to)? %w", err)
+	}
 	if err != nil {
 		return nil, err // it names the method and the URL
 	}

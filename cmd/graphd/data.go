@@ -42,6 +42,9 @@ func (d *dataFlags) check() error {
 	if d.store == node.Embedded && d.dir == "" {
 		return &usageError{errors.New("--data must name a directory")}
 	}
+	if least := size(ledger.MinBudget); d.budget != 0 && d.budget < least {
+		return &usageError{fmt.Errorf("--disk-budget %s: want at least %s, or 0 for no bound", &d.budget, &least)}
+	}
 	return nil
 }
 
@@ -55,6 +58,9 @@ func (d *dataFlags) shown() string {
 
 // open opens what the flags name.
 func (d *dataFlags) open(opt node.Options) (*node.Node, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
 	names := nameRules(d.collapse)
 	opt.Store, opt.Dir, opt.Names, opt.Budget = d.store, d.dir, &names, int64(d.budget)
 	n, err := node.Open(opt)

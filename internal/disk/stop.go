@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,17 +139,28 @@ func (s *Stop) Flushed(info pebble.FlushInfo) {
 // Infof takes what Pebble has to say.
 func (s *Stop) Infof(format string, args ...any) {
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
-		s.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+		s.log.Debug("pebble: " + fmt.Sprintf(format, plain(args)...))
 	}
 }
 
 // Errorf takes what went wrong.
 func (s *Stop) Errorf(format string, args ...any) {
-	s.log.Error("pebble: " + fmt.Sprintf(format, args...))
+	s.log.Error("pebble: " + fmt.Sprintf(format, plain(args)...))
 }
 
 // Fatalf stops the store and does not return, as Pebble expects.
-func (s *Stop) Fatalf(format string, args ...any) { s.hold(fmt.Errorf(format, args...)) }
+func (s *Stop) Fatalf(format string, args ...any) { s.hold(fmt.Errorf(format, plain(args)...)) }
+
+// plain takes the stacks out of errors, which Pebble's formats would print.
+func plain(args []any) []any {
+	args = slices.Clone(args)
+	for i, a := range args {
+		if err, ok := a.(error); ok {
+			args[i] = Line(err)
+		}
+	}
+	return args
+}
 
 // check passes err on, unless it cannot be survived. vital says that it is of a
 // write-ahead log or of the directory.

@@ -137,7 +137,7 @@ func failureOf(err error) *failure {
 			"Use a cursor only as the listing with the same filters gave it, or leave it out to begin anew.")
 	case errors.Is(err, graph.ErrFull):
 		return fail("store-full", nil, "The disk budget is used up or the disk is nearly full, and nothing of this was kept. "+
-			"Send it again once there is room: free disk space, or give graphd a larger --disk-budget.").retry(fullPause).because(err)
+			"Send it again once there is room: free disk space, of which graphd leaves 256 MiB, or give it a larger --disk-budget if it has one.").retry(fullPause).because(err)
 	case errors.Is(err, node.ErrOpening):
 		return fail("unavailable", nil, "The graph is being opened; events are taken in meanwhile. Ask again.").retry(busyPause).because(err)
 	case errors.Is(err, node.ErrLogCorrupt):

@@ -43,7 +43,7 @@ func (s *Server) routes() []route {
 		{get, "/api/v1/snapshot", "the whole graph in canonical form, one JSON object a line", []string{"wait"}, s.getSnapshot},
 		{get, "/api/v1/stats", "how much there is", nil, s.getStats},
 		{get, "/livez", "whether the process lives", nil, s.getLive},
-		{get, "/readyz", "whether it can take events in and be read", nil, s.getReady},
+		{get, "/readyz", "whether all it has can be read, and the log be written", nil, s.getReady},
 		{get, "/metrics", "metrics for Prometheus", nil, s.getMetrics},
 		{get, "/openapi.yaml", "this API, described", nil, s.getOpenAPI},
 		{get, "/", "this page", nil, s.getIndex},

@@ -61,10 +61,12 @@ type Options struct {
 
 // Sizes of what Open reads back after a crash. Measured with both memtables full,
 // rows being small: 0.2 s with 8 MB, 0.3 s with 12 MB, 0.5 s with 16 MB.
+// MinBudget is the least DiskBudget that is not 0.
+const MinBudget = 128 << 20
+
 const (
 	memTableBytes = 8 << 20
 	memTables     = 2
-	minBudget     = 128 << 20
 	minWindow     = 64 << 10
 )
 
@@ -95,8 +97,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.FilterBytes < 0 || o.CacheBytes < 0 || o.MaxProducers < 0 {
 		errs = append(errs, errors.New("FilterBytes, CacheBytes and MaxProducers cannot be negative"))
 	}
-	if o.DiskBudget != 0 && o.DiskBudget < minBudget && o.memTable == memTableBytes {
-		errs = append(errs, fmt.Errorf("a disk budget of %d bytes is less than %d", o.DiskBudget, minBudget))
+	if o.DiskBudget != 0 && o.DiskBudget < MinBudget && o.memTable == memTableBytes {
+		errs = append(errs, fmt.Errorf("a disk budget of %d bytes is less than %d", o.DiskBudget, MinBudget))
 	}
 	return o, errors.Join(errs...)
 }

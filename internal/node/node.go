@@ -196,7 +196,29 @@ func (n *Node) Failure() error {
 func (n *Node) Close(ctx context.Context) error {
 	// An error says that it did not get there: it will.
 	_ = n.Graph.Settled(ctx)
-	n.Graph.Close()
 	n.shut()
-	return errors.Join(n.Store.Close(), n.Ledger.Close())
+	return errors.Join(n.closeGraph(), n.Ledger.Close())
+}
+
+// lastTransaction is how long the transaction that runs when a node is closed may
+// take.
+const lastTransaction = 10 * time.Second
+
+// errGivenUp: nothing is lost.
+var errGivenUp = errors.New("the graph was in the middle of a long transaction, which is given up: it goes on from the log at the next start")
+
+// closeGraph leaves a graph that does not end in time as it is. Its files are closed
+// with the process.
+func (n *Node) closeGraph() error {
+	closed := make(chan error, 1)
+	go func() {
+		n.Graph.Close()
+		closed <- n.Store.Close()
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(lastTransaction):
+		return errGivenUp
+	}
 }
