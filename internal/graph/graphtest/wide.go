@@ -8,7 +8,7 @@ import (
 // wide runs a job with more outputs than lie together anywhere, then again with
 // others and fewer, and with the first run's events again.
 func (s *suite) wide(t *testing.T) {
-	const n = 2_000
+	const n = 500
 	names := func(kind string, from, to int) (out []string) {
 		for i := from; i < to; i++ {
 			out = append(out, fmt.Sprintf("%s_%d", kind, i))
