@@ -27,9 +27,9 @@
 // One Pebble store in one directory, one writer goroutine. The writer takes a
 // call, drains what else is queued, decides, writes one batch, syncs once and
 // answers all: the size of a group adapts to the disk, and under load a group waits
-// half a millisecond for more. Since there is one writer, look-up and insertion are one step and need no lock. Under load a
-// group has two or three entries, so what is written once a group counts: it is
-// one row of state.
+// half a millisecond for more. Since there is one writer, look-up and insertion are
+// one step and need no lock. Groups are small all the same, so what is written once
+// a group counts: it is one row of state.
 //
 // The window is a list of generations, each a range of keys of its own, so that
 // the oldest is forgotten with one range deletion. A filter in memory for each

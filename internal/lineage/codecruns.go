@@ -12,30 +12,29 @@ import (
 
 var runStates = []RunState{Running, Complete, Failed, Aborted}
 
-func (e *encoder) state(s RunState) { e.byte(byte(slices.Index(runStates, s))) }
+// putPlace writes which one of a list a value is.
+func putPlace[T comparable](e *encoder, list []T, v T) { e.byte(byte(slices.Index(list, v))) }
 
-func (d *decoder) state() RunState {
-	if i := d.byte(); int(i) < len(runStates) {
-		return runStates[i]
+func getPlace[T comparable](d *decoder, list []T) (v T) {
+	if i := d.byte(); int(i) < len(list) {
+		return list[i]
 	}
 	d.bad = true
-	return ""
+	return v
 }
+
+func (e *encoder) state(s RunState) { putPlace(e, runStates, s) }
+
+func (d *decoder) state() RunState { return getPlace(d, runStates) }
 
 // eventTypes have their places for numbers.
 var eventTypes = []openlineage.EventType{
 	"", openlineage.Start, openlineage.Running, openlineage.Complete, openlineage.Abort, openlineage.Fail, openlineage.Other,
 }
 
-func (e *encoder) eventType(t openlineage.EventType) { e.byte(byte(slices.Index(eventTypes, t))) }
+func (e *encoder) eventType(t openlineage.EventType) { putPlace(e, eventTypes, t) }
 
-func (d *decoder) eventType() openlineage.EventType {
-	if i := d.byte(); int(i) < len(eventTypes) {
-		return eventTypes[i]
-	}
-	d.bad = true
-	return ""
-}
+func (d *decoder) eventType() openlineage.EventType { return getPlace(d, eventTypes) }
 
 var attemptRow = codec[*AttemptRow]{
 	put: func(e *encoder, a *AttemptRow) {

@@ -129,7 +129,7 @@ func TestAGraphOfAnotherLogIsMovedAside(t *testing.T) {
 			}
 			var log strings.Builder
 			opt := tiny(fs)
-			opt.Logger = slog.New(slog.NewTextHandler(&lockedWriter{w: &log}, &slog.HandlerOptions{Level: slog.LevelError}))
+			opt.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 			n = openOn(t, opt)
 			if err := newTraffic(more).send(t.Context(), n, more, 0, 7); err != nil {
 				t.Fatal(err)

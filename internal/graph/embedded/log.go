@@ -3,7 +3,6 @@ package embedded
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -95,7 +94,7 @@ func (m *merged) read(it *pebble.Iterator) error {
 // the end of a manifest is lost, Pebble goes back to what was before, and a
 // write-ahead log of after that is read all the same. All but the last are removed.
 func (s *Store) checkCommits() error {
-	first, err := s.firstCommit()
+	first, err := s.number([]byte{firstCommitFamily}) // 0 if none was removed
 	if err != nil {
 		return err
 	}
@@ -125,19 +124,6 @@ func (s *Store) checkCommits() error {
 		return err
 	}
 	return b.Commit(pebble.NoSync)
-}
-
-// firstCommit returns the first commit whose row is kept, 0 if none was removed.
-func (s *Store) firstCommit() (uint64, error) {
-	value, closer, err := s.db.Get([]byte{firstCommitFamily})
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, readError(err)
-	}
-	first, _ := binary.Uvarint(value)
-	return first, closer.Close()
 }
 
 // setLog puts the log's row into a batch.

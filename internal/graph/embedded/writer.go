@@ -154,20 +154,25 @@ func (s *Store) Settle(ctx context.Context) (more bool, err error) {
 // Position implements graph.Writer.
 func (s *Store) Position(ctx context.Context, log string, number int) (uint64, error) {
 	position, err := do(ctx, s, func() (uint64, error) {
-		value, closer, err := s.db.Get(positionKey(nil, lane{log, number}))
-		if errors.Is(err, pebble.ErrNotFound) {
-			return 0, nil
-		}
-		if err != nil {
-			return 0, readError(err)
-		}
-		position, _ := binary.Uvarint(value)
-		return position, closer.Close()
+		return s.number(positionKey(nil, lane{log, number}))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("reading a position: %w", err)
 	}
 	return position, nil
+}
+
+// number reads a row that is one number, 0 if there is none.
+func (s *Store) number(key []byte) (uint64, error) {
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, readError(err)
+	}
+	n, _ := binary.Uvarint(value)
+	return n, closer.Close()
 }
 
 func positionKey(dst []byte, l lane) []byte {
@@ -289,8 +294,7 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 	spill := func(owner string, p *page) {
 		for _, r := range p.overflow() {
 			w.key = appendRowKey(w.key[:0], r.table, owner+r.suffix)
-			w.s.cache.change(w.key)
-			note(b.Set(w.key, r.value, nil))
+			note(w.put(b, r.value))
 		}
 	}
 	w.state.Flush(whole, func(t lineage.TableID, key string, value []byte) {
@@ -333,14 +337,13 @@ func (w *writer) flush(b *pebble.Batch, whole bool) (err error) {
 		}
 		spill(owner, p)
 		w.key = append(append(w.key[:0], pageFamily, id.cluster), owner...)
-		w.s.cache.change(w.key)
 		switch {
 		case len(p.rows) > 0 || p.more:
 			text = p.append(text[:0], &w.scratch)
-			note(b.Set(w.key, text, nil))
+			note(w.put(b, text))
 			p.had = true
 		case p.had:
-			note(b.Delete(w.key, nil))
+			note(w.put(b, nil))
 			p.had = false
 		}
 	}
@@ -359,9 +362,15 @@ func (w *writer) setRow(b *pebble.Batch, t lineage.TableID, key string, value []
 			w.counts[t]++
 		}
 	}
+	return w.put(b, value)
+}
+
+// put sets what is under w.key, nil deletes it, and tells the readers' cache. The
+// batch keeps a copy.
+func (w *writer) put(b *pebble.Batch, value []byte) error {
 	w.s.cache.change(w.key)
 	if value == nil {
 		return b.Delete(w.key, nil)
 	}
-	return b.Set(w.key, bytes.Clone(value), nil)
+	return b.Set(w.key, value, nil)
 }
